@@ -350,8 +350,8 @@ impl TaskQueue {
         }
     }
 
-    /// Numbers of added and ended tasks of a kind by day in UTC, starting with the day `since` ago: kept for
-    /// [400 days](crate::KEEP_DAYS). Omits days on which nothing happened.
+    /// Numbers of added and ended tasks of a kind by day in UTC, starting with the day `since` ago:
+    /// kept for [400 days](crate::KEEP_DAYS). Omits days on which nothing happened.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 //! The command line of `add`.
 
-use std::time::SystemTime;
+use std::{sync::LazyLock, time::SystemTime};
 
 use clap::{ArgGroup, Args};
 use interval_queue_documents::instant;
@@ -117,6 +117,10 @@ pub(crate) struct AddArgs {
     pub(crate) payloads: Vec<String>,
 }
 
+/// The trace context of this process. A variable that is no traceparent means that there is none.
+static TRACE: LazyLock<Option<Traceparent>> =
+    LazyLock::new(|| Traceparent::new(std::env::var("TRACEPARENT").ok()?).ok());
+
 impl AddArgs {
     /// Makes a task with this payload and a new id.
     pub(super) fn task(&self, payload: Json) -> Task {
@@ -127,9 +131,7 @@ impl AddArgs {
         if let Some(at) = self.deadline_at {
             task = task.deadline_at(at);
         }
-        // A foreign variable that is no traceparent means that there is no trace.
-        let trace = std::env::var("TRACEPARENT").ok().and_then(|text| Traceparent::new(text).ok());
-        match trace {
+        match &*TRACE {
             Some(trace) => task.traceparent(trace.as_str()),
             None => task,
         }

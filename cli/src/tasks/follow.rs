@@ -76,19 +76,22 @@ pub(super) async fn follow(target: &Target, args: &Follow) -> Result<(), Failure
     }
     let queue = target.tasks_for_long().await?;
     let mut follower = queue.follow().await?;
-    let mut tail = queue.log_tail().await?;
+    let mut tail = None;
     if args.log {
         follower = follower.with_logs();
+        tail = Some(queue.log_tail().await?);
     }
     report(&format!("following the tasks of {:?} from now on; Ctrl-C ends it", queue.name().as_str()));
     loop {
         let followed = follower.next().await?;
         let missed = followed.missed.then(|| json_line(&MissedEvents::at(followed.mark.at)));
         let events = args.selected(&queue, &followed.events).await?;
-        let logs: Vec<_> = events.iter().copied().filter(|event| event.is_log()).cloned().collect();
-        let logs = tail.new_lines(&logs).await?;
-        let events = events.into_iter().filter(|event| !event.is_log());
-        let events = events.map(|event| json_line(&Document::from(event)));
+        let (logs, events): (Vec<_>, Vec<_>) = events.into_iter().cloned().partition(Event::is_log);
+        let logs = match &mut tail {
+            Some(tail) => tail.new_lines(&logs).await?,
+            None => Vec::new(),
+        };
+        let events = events.iter().map(|event| json_line(&Document::from(event)));
         let logs = logs.iter().map(|(task, line)| json_line(&LoggedLine::of(*task, line)));
         let lines: String = missed.into_iter().chain(events).chain(logs).collect();
         if !print_on(lines.as_bytes())? {

@@ -247,11 +247,11 @@ impl KeptCommands {
         }
         let request = RunRequest { words: self.words.clone(), environment: Vec::new(), timeout: None };
         let logger = Logger::default();
-        let writer = self.writer.clone();
-        let writer = match (self.logs, logger.clone()) {
-            (true, logger) => writer.tapped(Arc::new(move |lines| logger.write(lines))),
-            (false, _) => writer,
-        };
+        let mut writer = self.writer.clone();
+        if self.logs {
+            let logger = logger.clone();
+            writer = writer.tapped(Arc::new(move |lines| logger.write(lines)));
+        }
         let command = KeptCommand::start(&request, lease, writer).map_err(TaskOutcome::Unable)?;
         Ok(Idle { command, logger, is_used: false })
     }

@@ -30,15 +30,6 @@ impl Counted {
         State::ALL.into_iter().map(Self::Now).chain(ever)
     }
 
-    pub(crate) fn ever(end: State) -> Option<Self> {
-        match end {
-            State::Done => Some(Self::EverDone),
-            State::Failed => Some(Self::EverFailed),
-            State::Cancelled => Some(Self::EverCancelled),
-            _ => None,
-        }
-    }
-
     /// Name in stores.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -76,5 +76,5 @@ pub use selector::{MOVED, MOVING, Selector, Verb};
 pub use settings::{Keep, Settings, SettingsChange, too_many_kinds};
 pub use store::TaskStore;
 pub use task::{Attempt, AttemptEnd, Nominal, Progress, Rank, State, Stop, Task, Unique, Until};
-pub use times::{Day, Happened, Histogram, KEEP_DAYS, KEEP_TIMES, LENGTHS, Span, Throughput, Times, Took};
+pub use times::{Day, Histogram, KEEP_DAYS, KEEP_TIMES, LENGTHS, Occurrence, Span, Throughput, Times, Took};
 pub use trace::Traceparent;

@@ -5,8 +5,6 @@ use std::{ops::AddAssign, time::Duration};
 use interval_queue_contract::Micros;
 use serde::Serialize;
 
-use crate::State;
-
 /// How long the numbers of an hour are kept: a week.
 pub const KEEP_TIMES: Micros = Micros::from_millis(7 * 24 * 3_600_000);
 
@@ -30,7 +28,7 @@ pub enum Span {
 
 /// An event that is counted by hour and day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Happened {
+pub enum Occurrence {
     /// A task was added.
     Added,
     /// A task is done.
@@ -43,18 +41,9 @@ pub enum Happened {
     Retried,
 }
 
-impl Happened {
+impl Occurrence {
     /// The number of events.
     pub const COUNT: u8 = 5;
-
-    pub(crate) fn end(state: State) -> Option<Self> {
-        match state {
-            State::Done => Some(Self::Done),
-            State::Failed => Some(Self::Failed),
-            State::Cancelled => Some(Self::Cancelled),
-            _ => None,
-        }
-    }
 
     fn of_cell(cell: u8, first: u8) -> Option<Self> {
         let all = [Self::Added, Self::Done, Self::Failed, Self::Cancelled, Self::Retried];
@@ -65,7 +54,7 @@ impl Happened {
 /// First cell of the events of an hour.
 const EVENTS: u8 = first_cell(Span::Run) + LENGTHS as u8 + 1;
 /// First cell of the events of a day.
-const DAY_EVENTS: u8 = EVENTS + Happened::COUNT;
+const DAY_EVENTS: u8 = EVENTS + Occurrence::COUNT;
 
 /// The key of a stored number: a count of spans of one length class in one hour, the sum of their
 /// lengths, or a count of events in an hour or a day.
@@ -74,7 +63,7 @@ pub struct Took {
     /// Hours since 1970; of a day, its first hour.
     pub hour: u32,
     /// Index within the hour: for each [`Span`] the counts by length class, then the sum of lengths
-    /// in milliseconds; then the counts of [events](Happened) in the hour, and those in the day.
+    /// in milliseconds; then the counts of [events](Occurrence) in the hour, and those in the day.
     pub cell: u8,
 }
 
@@ -97,8 +86,8 @@ impl Took {
     }
 
     /// The count of an event.
-    pub fn happened(happened: Happened, at: Micros) -> Self {
-        Self { hour: Self::hour_of(at), cell: EVENTS + happened as u8 }
+    pub fn occurrence(occurrence: Occurrence, at: Micros) -> Self {
+        Self { hour: Self::hour_of(at), cell: EVENTS + occurrence as u8 }
     }
 
     /// The cells of the events of an hour: the first, and the first after them. Those of a day
@@ -108,7 +97,7 @@ impl Took {
     /// The count of the day to which a count of events in an hour is added once the hour is not kept
     /// any more. `None`: another number.
     pub fn of_day(self) -> Option<Self> {
-        let cell = (EVENTS..DAY_EVENTS).contains(&self.cell).then_some(self.cell + Happened::COUNT)?;
+        let cell = (EVENTS..DAY_EVENTS).contains(&self.cell).then_some(self.cell + Occurrence::COUNT)?;
         Some(Self { hour: self.hour / 24 * 24, cell })
     }
 
@@ -191,13 +180,13 @@ pub struct Throughput {
 }
 
 impl Throughput {
-    fn add(&mut self, happened: Happened, number: u64) {
-        let count = match happened {
-            Happened::Added => &mut self.added,
-            Happened::Done => &mut self.done,
-            Happened::Failed => &mut self.failed,
-            Happened::Cancelled => &mut self.cancelled,
-            Happened::Retried => &mut self.retried,
+    fn add(&mut self, occurrence: Occurrence, number: u64) {
+        let count = match occurrence {
+            Occurrence::Added => &mut self.added,
+            Occurrence::Done => &mut self.done,
+            Occurrence::Failed => &mut self.failed,
+            Occurrence::Cancelled => &mut self.cancelled,
+            Occurrence::Retried => &mut self.retried,
         };
         *count += number;
     }
@@ -228,14 +217,14 @@ impl Day {
         numbers.sort_unstable();
         let mut all: Vec<Self> = Vec::new();
         for (took, number) in numbers {
-            let of_hour = Happened::of_cell(took.cell, EVENTS);
-            let Some(happened) = of_hour.or(Happened::of_cell(took.cell, DAY_EVENTS)) else { continue };
+            let of_hour = Occurrence::of_cell(took.cell, EVENTS);
+            let Some(occurrence) = of_hour.or(Occurrence::of_cell(took.cell, DAY_EVENTS)) else { continue };
             let day = Micros::new(u64::from(took.hour) * HOUR / DAY * DAY);
             if all.last().is_none_or(|last| last.day != day) {
                 all.push(Self { day, ..Self::default() });
             }
             if let Some(day) = all.last_mut() {
-                day.throughput.add(happened, number);
+                day.throughput.add(occurrence, number);
             }
         }
         all
@@ -268,8 +257,8 @@ impl Times {
                 all.push(Self { hour, ..Self::default() });
             }
             let Some(times) = all.last_mut() else { continue };
-            if let Some(happened) = Happened::of_cell(took.cell, EVENTS) {
-                times.throughput.add(happened, number);
+            if let Some(occurrence) = Occurrence::of_cell(took.cell, EVENTS) {
+                times.throughput.add(occurrence, number);
                 continue;
             }
             let (of, place) = match took.cell.checked_sub(first_cell(Span::Run)) {
@@ -331,12 +320,16 @@ mod tests {
     #[test]
     fn events_of_kept_and_expired_hours_make_up_a_day() {
         let hour = |hours: u64| Micros::new(hours * HOUR + 5);
-        let done = |hours| Took::happened(Happened::Done, hour(hours));
+        let done = |hours| Took::occurrence(Occurrence::Done, hour(hours));
         let of_day = done(24).of_day().unwrap();
         assert_eq!((of_day.hour, of_day.is_of_day(), of_day.of_day()), (24, true, None));
         assert_eq!(Took::of(Span::Run, Micros::new(7), hour(3))[0].0.of_day(), None);
-        let numbers =
-            vec![(done(47), 2), (of_day, 3), (done(48), 4), (Took::happened(Happened::Retried, hour(30)), 1)];
+        let numbers = vec![
+            (done(47), 2),
+            (of_day, 3),
+            (done(48), 4),
+            (Took::occurrence(Occurrence::Retried, hour(30)), 1),
+        ];
         let [first, second] = Day::of(numbers.clone())[..] else { panic!("two days") };
         let throughput = Throughput { done: 5, retried: 1, ..Throughput::default() };
         assert_eq!(first, Day { day: Micros::new(DAY), throughput });

@@ -1,7 +1,7 @@
 //! Lines of runs that the store has not confirmed.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, VecDeque, btree_map::Entry},
     time::Instant,
 };
 
@@ -50,9 +50,11 @@ impl UnsentLogs {
     }
 
     pub(crate) fn end(&mut self, run: RunId) {
-        if let Some(log) = self.0.get_mut(&run) {
-            log.has_ended = true;
-            self.0.retain(|_, log| !log.has_ended || !log.lines.is_empty());
+        if let Entry::Occupied(mut log) = self.0.entry(run) {
+            match log.get().lines.is_empty() {
+                true => _ = log.remove(),
+                false => log.get_mut().has_ended = true,
+            }
         }
     }
 

@@ -7,8 +7,8 @@ use interval_queue_contract::{InvalidInput, Micros, StateError, StateErrorKind};
 
 use super::Work;
 use crate::{
-    Add, Added, Counted, Edge, EdgeState, Happened, Json, LATE_ADD, NewTask, Nominal, OnConflict, Reply,
-    Rows, State, Task, TaskId, When,
+    Add, Added, Edge, EdgeState, Json, LATE_ADD, NewTask, Nominal, OnConflict, Reply, Rows, State, Task,
+    TaskId, When,
 };
 
 impl<R: Rows> Work<'_, R> {
@@ -101,8 +101,7 @@ impl<R: Rows> Work<'_, R> {
         }
         let task = Task { position, ..self.made_of(new, nominal) };
         self.insert(&task, &new.payload)?;
-        self.rows.count(&task.kind, Counted::EverAdded, 1)?;
-        self.happened(&task.kind, Happened::Added)?;
+        self.count_added(&task.kind)?;
         Ok(Added::New(new.id))
     }
 

@@ -4,8 +4,8 @@ use interval_queue_contract::Micros;
 
 use super::Work;
 use crate::{
-    Attempt, AttemptEnd, Completion, Counted, Happened, MAX_ERROR, MAX_HISTORY, MAX_RETURNS, Outcome, Policy,
-    Rows, State, Stop, Task, WorkerId,
+    Attempt, AttemptEnd, Completion, MAX_ERROR, MAX_HISTORY, MAX_RETURNS, Occurrence, Outcome, Policy, Rows,
+    State, Stop, Task, WorkerId,
 };
 
 const CANCELLED: &str = "it was cancelled";
@@ -103,7 +103,7 @@ impl<R: Rows> Work<'_, R> {
         after.not_before =
             if end == AttemptEnd::Died { after.not_before.min(self.now) } else { self.now + wait };
         after.remember(end, self.now);
-        self.happened(&x.kind, Happened::Retried)?;
+        self.count_occurrence(&x.kind, Occurrence::Retried)?;
         self.again(&x, after)
     }
 
@@ -116,7 +116,7 @@ impl<R: Rows> Work<'_, R> {
             return self.end_as(&x, after, State::Failed);
         }
         after.remember(AttemptEnd::Retry, self.now);
-        self.happened(&x.kind, Happened::Retried)?;
+        self.count_occurrence(&x.kind, Occurrence::Retried)?;
         self.again(&x, after)
     }
 
@@ -191,12 +191,7 @@ impl<R: Rows> Work<'_, R> {
         x.state = state;
         (x.ended, x.ended_lease_clock) = (Some(self.now), Some(self.lease_clock));
         (x.holds_name, x.unserved, x.stop) = (false, false, None);
-        if let Some(ever) = Counted::ever(state) {
-            self.rows.count(&x.kind, ever, 1)?;
-        }
-        if let Some(end) = Happened::end(state) {
-            self.happened(&x.kind, end)?;
-        }
+        self.count_end(&x.kind, state)?;
         self.save(before, &x)?;
         Ok(x)
     }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use interval_queue_contract::{StateError, StateErrorKind};
 
 use super::Work;
-use crate::{Added, Counted, Edge, EdgeState, Happened, Imported, Reply, Rows, State, Task, TaskId};
+use crate::{Added, Edge, EdgeState, Imported, Reply, Rows, State, Task, TaskId};
 
 impl<R: Rows> Work<'_, R> {
     /// Imports all tasks or none.
@@ -78,16 +78,12 @@ impl<R: Rows> Work<'_, R> {
         let (added, position) = (x.added, x.position);
         let bare = Task { kind: x.kind.clone(), added, position, due: x.due, ..Task::bare(x.id) };
         self.insert(&bare, &one.payload)?;
-        self.rows.count(&bare.kind, Counted::EverAdded, 1)?;
-        self.happened(&x.kind, Happened::Added)?;
+        self.count_added(&x.kind)?;
         self.rows.put_result(x.id, one.result.as_ref())?;
-        self.rows.put_log(x.id, &one.log)?;
-        if let Some(ever) = Counted::ever(x.state) {
-            self.rows.count(&x.kind, ever, 1)?;
+        if !one.log.is_empty() {
+            self.rows.put_log(x.id, &one.log)?;
         }
-        if let Some(end) = Happened::end(x.state) {
-            self.happened(&x.kind, end)?;
-        }
+        self.count_end(&x.kind, x.state)?;
         self.notifies |= !x.state.is_ended();
         self.save(&bare, &after)
     }

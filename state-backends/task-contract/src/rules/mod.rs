@@ -46,7 +46,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 use interval_queue_contract::{Micros, StateError, StateErrorKind};
 
 use crate::{
-    Command, Completed, Completion, Counted, Happened, Json, Kind, NewTask, Queue, Reply, Rows, Settings,
+    Command, Completed, Completion, Counted, Json, Kind, NewTask, Occurrence, Queue, Reply, Rows, Settings,
     Span, State, Task, TaskId, Took, WorkerId,
 };
 
@@ -249,9 +249,27 @@ impl<'a, R: Rows> Work<'a, R> {
             .try_for_each(|(took, more)| self.rows.took(&x.kind, took, more))
     }
 
-    /// Counts an event of now.
-    fn happened(&mut self, kind: &Kind, happened: Happened) -> Result<(), R::Error> {
-        self.rows.took(kind, Took::happened(happened, self.now), 1)
+    /// Counts an occurrence of now.
+    fn count_occurrence(&mut self, kind: &Kind, occurrence: Occurrence) -> Result<(), R::Error> {
+        self.rows.took(kind, Took::occurrence(occurrence, self.now), 1)
+    }
+
+    /// Counts an added task.
+    fn count_added(&mut self, kind: &Kind) -> Result<(), R::Error> {
+        self.rows.count(kind, Counted::EverAdded, 1)?;
+        self.count_occurrence(kind, Occurrence::Added)
+    }
+
+    /// Counts a task that has ended in this state.
+    fn count_end(&mut self, kind: &Kind, state: State) -> Result<(), R::Error> {
+        let (ever, occurrence) = match state {
+            State::Done => (Counted::EverDone, Occurrence::Done),
+            State::Failed => (Counted::EverFailed, Occurrence::Failed),
+            State::Cancelled => (Counted::EverCancelled, Occurrence::Cancelled),
+            _ => return Ok(()),
+        };
+        self.rows.count(kind, ever, 1)?;
+        self.count_occurrence(kind, occurrence)
     }
 
     /// Counts a run that its worker has ended.

@@ -2,8 +2,7 @@
 -- its id, its kind and its payload. Other tasks are as in task.rs, with `delay` or `at` for the
 -- time, `deadline_delay` or `deadline_at` for the deadline, and edges as lists of the upstream, the
 -- name or `false`, and the policy on failure.
--- luacheck: std lua51, read globals tables rows State EdgeState Counted limits copy new_task plus refuse display
--- luacheck: read globals Happened
+-- luacheck: std lua51, read globals tables rows State EdgeState limits copy new_task plus refuse display
 -- luacheck: globals work, max line length 120
 
 function work.add(add)
@@ -81,8 +80,7 @@ function work.add_one(new, age, position, schedule, instant, stand_ins)
   end
   local x = work.made_of(new, position, schedule, instant)
   work.insert(x, new.payload)
-  rows.count(x.kind, Counted.EverAdded, 1)
-  work.happened(x.kind, Happened.Added, 1)
+  work.count_added(x.kind)
   return 'n', id
 end
 

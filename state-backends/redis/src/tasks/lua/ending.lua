@@ -1,6 +1,6 @@
 -- The end of a run, and the release of what the task held (ending.rs).
--- luacheck: std lua51, read globals rows State Stop AttemptEnd Counted limits copy copy_task plus wait_of
--- luacheck: read globals Happened
+-- luacheck: std lua51, read globals rows State Stop AttemptEnd limits copy copy_task plus wait_of
+-- luacheck: read globals Occurrence
 -- luacheck: read globals policy_over, globals work, max line length 120, ignore 211
 
 local CANCELLED = 'it was cancelled'
@@ -142,7 +142,7 @@ function work.run_failed(x, why, how)
   -- The task of a dead worker has already waited for the end of its lease.
   after.not_before = how == AttemptEnd.Died and math.min(after.not_before, work.now) or plus(work.now, wait)
   remember(after, how, work.now)
-  work.happened(x.kind, Happened.Retried, 1)
+  work.count_occurrence(x.kind, Occurrence.Retried, 1)
   work.again(x, after)
 end
 
@@ -157,7 +157,7 @@ function work.retry_later(x, wait, why)
     return work.end_as(x, after, State.Failed)
   end
   remember(after, AttemptEnd.Retry, work.now)
-  work.happened(x.kind, Happened.Retried, 1)
+  work.count_occurrence(x.kind, Occurrence.Retried, 1)
   work.again(x, after)
 end
 
@@ -204,9 +204,6 @@ function work.finish(x, state, why)
   work.end_as(x, after, state)
 end
 
-local EVER = { [State.Done] = Counted.EverDone, [State.Failed] = Counted.EverFailed }
-local ENDED = { [State.Done] = Happened.Done, [State.Failed] = Happened.Failed }
-
 function work.end_as(before, x, state)
   x.notified = #rows.unnotified_from(x.id, x.generation, 1) == 0 or nil
   work.unnotified = work.unnotified or not x.notified
@@ -217,8 +214,7 @@ end
 function work.end_notified(before, x, state)
   x.state, x.ended, x.ended_lease_clock = state, work.now, work.lease_clock
   x.holds_name, x.holds_key, x.unserved, x.stop = nil, nil, nil, nil
-  rows.count(x.kind, EVER[state] or Counted.EverCancelled, 1)
-  work.happened(x.kind, ENDED[state] or Happened.Cancelled, 1)
+  work.count_end(x.kind, state)
   work.save(before, x)
   work.release_kept_instant(x)
   work.free(before, x)

@@ -1,7 +1,6 @@
 -- Imports tasks of another store (import.rs). Each is a list of its row, its payload, its result or
 -- `false`, its edges as in `add`, and its log.
--- luacheck: std lua51, read globals tables rows State EdgeState Counted EVER is_ended after_end copy_task new_task
--- luacheck: read globals Happened ENDED
+-- luacheck: std lua51, read globals tables rows State EdgeState is_ended after_end copy_task new_task
 -- luacheck: read globals refuse, globals work, max line length 120
 
 function work.import(tasks)
@@ -74,10 +73,8 @@ function work.import_one(row, payload, result, edges, stand_ins)
   rows.insert(after, payload)
   rows.put_result(x.id, result or nil)
   rows.count(x.kind, after.state, 1)
-  rows.count(x.kind, Counted.EverAdded, 1)
-  work.happened(x.kind, Happened.Added, 1)
+  work.count_added(x.kind)
   if has_ended then
-    rows.count(x.kind, EVER[x.state] or Counted.EverCancelled, 1)
-    work.happened(x.kind, ENDED[x.state] or Happened.Cancelled, 1)
+    work.count_end(x.kind, x.state)
   end
 end

@@ -59,7 +59,7 @@ local State = {
 local Counted = { EverAdded = 10, EverLeased = 11, EverDone = 12, EverFailed = 13, EverCancelled = 14 }
 
 -- The cells of events in an hour (times.rs). Those of a day follow.
-local Happened = { Added = 66, Done = 67, Failed = 68, Cancelled = 69, Retried = 70 }
+local Occurrence = { Added = 66, Done = 67, Failed = 68, Cancelled = 69, Retried = 70 }
 local EVENT_CELLS = 5
 
 -- Pending states come first, so that one lookup finds them.

@@ -1,5 +1,5 @@
 -- The other rows of the rules (rows.rs): workers, kinds, keys, schedules, counts, times and events.
--- luacheck: std lua51, globals tables rows, read globals State Happened EVENT_CELLS copy is_below number
+-- luacheck: std lua51, globals tables rows, read globals State Occurrence EVENT_CELLS copy is_below number
 -- luacheck: ignore 211 241, max line length 120
 
 -- Workers.
@@ -303,7 +303,7 @@ local function roll_up(kind, hour)
   local times = tables.get(times_of(hour, kind)) or {}
   local days, day = tables.get(days_of(kind)) or {}, hour - hour % 24
   local row = days[day] or {}
-  for cell = Happened.Added, Happened.Retried do
+  for cell = Occurrence.Added, Occurrence.Retried do
     local of_day = cell + EVENT_CELLS
     row[of_day] = times[cell] and (row[of_day] or 0) + times[cell] or row[of_day]
   end

@@ -1,7 +1,7 @@
 -- The fast path of plain tasks, which works on their rows (forms.lua) unless there is a follower.
 -- It has the same result as the rules.
 -- luacheck: std lua51, read globals rows tables struct State Counted READY LEASED DONE INLINE static number
--- luacheck: read globals Happened
+-- luacheck: read globals Occurrence
 -- luacheck: read globals rank stored_of
 -- luacheck: read globals READY_KIND LEASED_KIND, globals work, max line length 120, ignore 211
 
@@ -26,7 +26,7 @@ local COUNTED = {
   ended = { { State.Leased, -1 }, { State.Done, 1 }, { Counted.EverDone, 1 } },
 }
 
-local HAPPENED = { added = Happened.Added, ended = Happened.Done }
+local OCCURRENCES = { added = Occurrence.Added, ended = Occurrence.Done }
 
 function work.count_plain(what, kind)
   local counted = work.plain[what]
@@ -45,8 +45,8 @@ function work.flush_plain_counts(what)
       for _, counted in ipairs(COUNTED[what]) do
         rows.count(kind, counted[1], counted[2] * count)
       end
-      if HAPPENED[what] then
-        work.happened(kind, HAPPENED[what], count)
+      if OCCURRENCES[what] then
+        work.count_occurrence(kind, OCCURRENCES[what], count)
       end
     end
     work.plain[what] = nil

@@ -1,4 +1,5 @@
 -- The command in progress (mod.rs of the rules).
+-- luacheck: read globals Counted Occurrence
 -- luacheck: std lua51, read globals rows State limits plus minus hour_of default_settings, globals work
 -- luacheck: max line length 120
 -- luacheck: ignore 211 241
@@ -85,9 +86,24 @@ local function took(kind, first, length)
   end
 end
 
--- Counts events of now (times.rs): `happened` is one of Happened.
-function work.happened(kind, happened, number)
-  rows.took(kind, hour_of(work.now), happened, number)
+-- Counts occurrences of now (times.rs).
+function work.count_occurrence(kind, occurrence, number)
+  rows.took(kind, hour_of(work.now), occurrence, number)
+end
+
+function work.count_added(kind)
+  rows.count(kind, Counted.EverAdded, 1)
+  work.count_occurrence(kind, Occurrence.Added, 1)
+end
+
+-- The name of an ended state in Counted and Occurrence.
+local END_NAMES = { [State.Done] = 'Done', [State.Failed] = 'Failed', [State.Cancelled] = 'Cancelled' }
+
+-- Counts a task that has ended in this state.
+function work.count_end(kind, state)
+  local name = END_NAMES[state]
+  rows.count(kind, Counted['Ever' .. name], 1)
+  work.count_occurrence(kind, Occurrence[name], 1)
 end
 
 function work.has_waited(kind, since)
