@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use interval_queue_tasks::{
-    Context, Selector, State, Task, TaskError, TaskId, TaskQueue, Totals, Verb, Worker, WorkerBuilder,
+    Context, Permits, QueueOrder, Selector, State, Task, TaskError, TaskId, TaskQueue, Totals, Verb, Worker,
+    WorkerBuilder,
 };
 use tokio::time::sleep;
 
@@ -93,6 +94,42 @@ async fn a_batch_of_all_permits_is_full() {
     finish(doubling(&queue, &calls).jobs(2)).await;
     assert_eq!(calls.all(), [[0, 1], [2, 3]]);
     assert!(began.elapsed() < ms(100), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_of_shared_permits_waits_for_more_tasks() {
+    let (queue, calls) = (queue().await, Calls::default());
+    let permits = Permits::new(10, QueueOrder::InOrder);
+    let worker = doubling(&queue, &calls).permits(&permits).build().unwrap();
+    let (handle, ended) = (worker.handle(), spawned(worker));
+    sleep(ms(10)).await;
+    let first = add(&queue, [1]).await[0];
+    sleep(ms(50)).await;
+    add(&queue, [2]).await;
+    assert_eq!(queue.wait::<u32>(first).await.unwrap(), 2);
+    assert_eq!(calls.all(), [[1, 2]]);
+    handle.stop();
+    assert_eq!(ended.await.unwrap().done, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_calls_the_batch_that_waits() {
+    let (queue, calls) = (queue().await, Calls::default());
+    add(&queue, [1, 2]).await;
+    let noted = calls.clone();
+    let worker = Worker::builder(&queue).batch("a", 3, secs(3_000), move |batch: Batch| {
+        noted.note(&batch);
+        async move { Ok::<_, TaskError>(batch.into_iter().map(|(_, n)| Ok(n)).collect()) }
+    });
+    let worker = worker.build().unwrap();
+    let (handle, ended) = (worker.handle(), spawned(worker));
+    sleep(secs(1)).await;
+    assert!(calls.all().is_empty());
+    let began = now();
+    handle.stop();
+    assert_eq!(ended.await.unwrap().done, 2);
+    assert!(began.elapsed() < secs(1), "{:?}", began.elapsed());
+    assert_eq!(calls.all(), [[1, 2]]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -31,5 +31,7 @@ mod stopping;
 mod task_kinds;
 mod telemetry;
 mod testing_tests;
+#[cfg(feature = "opentelemetry")]
+mod traces;
 mod transfer;
 mod within;

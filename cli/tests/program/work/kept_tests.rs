@@ -113,6 +113,17 @@ fn progress_is_stored_while_the_task_runs() {
 }
 
 #[test]
+fn a_command_that_ends_after_each_answer_costs_no_attempt() {
+    let place = Backend::sqlite();
+    let ids: Vec<_> = (0..20).map(|n| add(&place, &["--max-attempts", "1", &n.to_string()])).collect();
+    let output = work(&place, &[], &format!("{DONE}\nsys.exit()"));
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    for id in ids {
+        assert_eq!(task(&place, &id)["state"], "done");
+    }
+}
+
+#[test]
 fn a_command_that_cannot_be_trusted_costs_its_task_an_attempt() {
     let place = Backend::sqlite();
     for (body, says) in [
