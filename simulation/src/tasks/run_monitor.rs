@@ -169,8 +169,8 @@ impl RunMonitor {
         run.ended = Some(at);
         let began = run.began;
         // Stated limits: who is stopped for longer than a lease, or goes on past its lease whatever it is told, runs
-        // beside its successor; so do both if the store forgot the lease or its clock was stepped forward. A worker that
-        // was declared lost ends its runs when it polls.
+        // beside its successor; so do both if the store forgot the lease or its clock was stepped forward. A worker
+        // that was declared lost ends its runs when it polls.
         let is_excused = run.is_stray
             || is_declared_lost
             || stopped.is_some_and(|until| until > given)

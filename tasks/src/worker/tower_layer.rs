@@ -54,9 +54,9 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
     ///
     /// A run calls a clone of the service once it is ready, and waits for that within the run: it
     /// has a permit, and its timeout passes. An error of the service fails the run as `?` does, see
-    /// [`TaskError`], unless it is or contains a [`HandlerError`](crate::tower::HandlerError), which keeps what happens next. A
-    /// layer that calls the handler again does so within the same run. The [state](Self::state) of
-    /// its [`Context`] is that of the builder at this call; each handler keeps its own. Around
+    /// [`TaskError`], unless it is or contains a [`HandlerError`](crate::tower::HandlerError), which
+    /// keeps what happens next. A layer that calls the handler again does so within the same run.
+    /// The [state](Self::state) of its [`Context`] is that of the builder at this call; each handler keeps its own. Around
     /// handlers of [batches](Self::batch) the service is called for each task.
     pub fn layer<L>(mut self, layer: L) -> Self
     where
