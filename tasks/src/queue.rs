@@ -127,11 +127,6 @@ impl Shared {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the settings last seen have `max_running`.
-    pub(crate) fn is_limited(&self) -> bool {
-        self.settings().max_running.is_some()
-    }
-
     /// Reserves an `Add::sequence` for `tasks` tasks. Restarts at 0 before it overflows.
     pub(crate) fn sequence(&self, tasks: usize) -> u32 {
         let tasks = u32::try_from(tasks).unwrap_or(u32::MAX);

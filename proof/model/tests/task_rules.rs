@@ -279,12 +279,15 @@ fn a_stop() {
 #[test]
 fn tasks_in_hand() {
     let setup = Setup { permits: (1, 1), ..Setup::new(2, [keyed(1), keyed(2)]) };
-    holds("in-hand", "workers take tasks of one key ahead", setup, &[Sight::Died]);
+    holds("in-hand", "workers may take tasks ahead, and tasks of one key are not", setup, &[Sight::Died]);
+    let setup = Setup { permits: (1, 1), ..Setup::new(2, [once(2, 1), once(2, 2)]) };
+    let setup = setup.trouble(A_CRASH).punctual();
+    holds("prefetched", "workers take tasks ahead, and one dies", setup, &[Sight::Died, Sight::DiedInHand]);
 }
 
 #[test]
 fn two_places() {
-    let setup = Setup { permits: (2, 1), ..Setup::new(2, [once(1, 1), once(1, 2), once(1, 3)]) };
+    let setup = Setup { permits: (2, 1), ..Setup::new(2, [once(1, 1), once(2, 2), once(2, 3)]) };
     let setup =
         Setup { starts: Starts::Late, ..setup }.trouble(Trouble { timeouts: 1, ..A_CRASH }).punctual();
     let what = "workers with two places that take a task ahead, an answer is lost and a worker dies";

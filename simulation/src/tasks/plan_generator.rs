@@ -38,7 +38,7 @@ pub(super) fn plan(random: &mut Rng, seed: u64, shape: &Shape) -> Plan {
             KINDS.into_iter().enumerate().filter(|(n, _)| *n != without).map(|(_, kind)| kind).collect()
         },
         jobs: pick(random, &[1, 2, 3]),
-        prefetch: pick(random, &[0, 0, 2]),
+        prefetch: pick(random, &[0, 2, 1_000]),
         drift: if has(Fault::Drift) { random.i32(-450..=450) } else { 0 },
         delay: if has(Fault::Delay) {
             (some(random, longest), some(random, longest))

@@ -71,7 +71,7 @@ pub struct WorkerPlan {
     pub kinds: Vec<&'static str>,
     /// How many tasks it runs at once.
     pub jobs: u32,
-    /// How many it leases ahead.
+    /// Maximum number of tasks that it leases ahead of free permits.
     pub prefetch: u32,
     /// How much faster than true time its clock runs, in parts per million.
     pub drift: i32,

@@ -91,10 +91,11 @@ pub(crate) fn words(command: &Command) -> String {
                 format!(" holding [{}]", held.collect::<Vec<_>>().join(" "))
             });
             format!(
-                "step {} ({}) want {} complete [{}]{}",
+                "step {} ({}) want {} ahead {} complete [{}]{}",
                 step.sequence,
                 step.acknowledged,
                 step.want,
+                step.ahead,
                 complete.join(", "),
                 holding.unwrap_or_default()
             )

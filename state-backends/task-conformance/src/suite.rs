@@ -60,6 +60,10 @@ macro_rules! __every_task_check {
             a_lost_reply_costs_no_attempt
             an_unknown_worker_resyncs_first
             a_dead_workers_task_runs_again
+            a_prefetched_task_of_a_dead_worker_has_not_failed
+            tasks_are_leased_ahead_of_permits
+            some_tasks_are_not_prefetched
+            nothing_is_prefetched_under_a_pause_or_a_limit
             a_worker_that_is_declared_lost_loses_its_runs_at_once
             an_unknown_worker_cannot_be_declared_lost
             a_rolled_back_store_gives_runs_back

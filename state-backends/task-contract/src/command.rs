@@ -282,8 +282,11 @@ pub struct Step {
     pub progress: Vec<(TaskId, Token, Progress)>,
     /// Lines that runs have logged, applied before `complete`.
     pub log: Vec<RunLog>,
-    /// Maximum number of tasks to lease.
+    /// Maximum number of tasks to lease for free permits.
     pub want: u32,
+    /// Maximum number of tasks to lease beyond `want`, for permits that will be free soon. They
+    /// count as given back, not as failed, if the worker dies.
+    pub ahead: u32,
     /// Lowest priority to lease. `None`: any. [`ABOVE_ALL`](crate::ABOVE_ALL): lease none.
     pub at_least: Option<i32>,
     /// Free capacity: leasing ends at the first task that does not fit. `None`: unlimited.
@@ -308,9 +311,15 @@ impl Step {
             progress: Vec::new(),
             log: Vec::new(),
             want: 0,
+            ahead: 0,
             at_least: None,
             free_capacity: None,
         }
+    }
+
+    /// Maximum number of tasks to lease.
+    pub fn limit(&self) -> u32 {
+        self.want.saturating_add(self.ahead)
     }
 }
 
@@ -472,8 +481,11 @@ impl Command {
                     return wrong(format!("{} kinds: serve at most {MAX_KINDS}", step.kinds.len()));
                 }
                 let held = step.held.as_ref().map_or(0, Vec::len) + step.complete.len();
-                if held > MAX_HELD as usize || step.want > MAX_HELD {
-                    return wrong(format!("{held} tasks held and {} wanted: at most {MAX_HELD}", step.want));
+                if held > MAX_HELD as usize || step.limit() > MAX_HELD {
+                    return wrong(format!(
+                        "{held} tasks held and {} wanted: at most {MAX_HELD}",
+                        step.limit()
+                    ));
                 }
                 step.log.iter().try_for_each(RunLog::check)
             }

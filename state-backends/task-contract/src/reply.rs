@@ -106,6 +106,9 @@ pub struct Stepped {
     pub resync: bool,
     /// Tasks leased by this step.
     pub leased: Vec<Leased>,
+    /// Whether tasks may be held ahead of free permits: nothing that the worker handles is paused,
+    /// and the queue has no `max_running`.
+    pub may_prefetch: bool,
     /// Reported tasks whose tokens are not in force. Nothing was changed for them.
     pub lost: Vec<TaskId>,
     /// Held tasks that must stop.

@@ -73,6 +73,9 @@ pub struct Task {
     pub admitted: Option<Micros>,
     /// When the task was last leased, on the store's clock.
     pub leased: Option<Micros>,
+    /// Whether the last lease was ahead of a free permit: if its worker is lost, the run may not
+    /// have begun.
+    pub prefetched: bool,
     /// Pending request to stop the run.
     pub stop: Option<Stop>,
     /// Progress reported by the run.
@@ -260,7 +263,7 @@ pub enum AttemptEnd {
     Stopped,
     /// The worker did not renew its lease.
     Died,
-    /// The lease never reached the worker.
+    /// The lease never reached the worker, or the run may not have begun when the worker was lost.
     Lost,
 }
 
@@ -306,6 +309,7 @@ impl Task {
             worker: None,
             admitted: None,
             leased: None,
+            prefetched: false,
             stop: None,
             progress: None,
             ended: None,

@@ -52,8 +52,10 @@ pub struct UnderWay {
     pub sequence: u64,
     /// When it was sent.
     pub sent: Instant,
-    /// Number of tasks requested.
+    /// Number of tasks requested for free permits.
     pub want: u32,
+    /// Number of tasks requested ahead of free permits.
+    pub ahead: u32,
     /// The runs that it completes.
     pub completed: BTreeSet<RunId>,
     /// Exchanges requested when it was made.

@@ -1,7 +1,10 @@
 //! Everything that a worker holds: tasks in hand (leased, not begun), runs, unconfirmed results,
 //! and runs that must end.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Instant,
+};
 
 use interval_queue_task_contract::{Completion, Leased, Outcome, Progress, Rank, Stop, Task, TaskId, Token};
 
@@ -53,10 +56,11 @@ pub enum Because {
 pub struct Held {
     /// Tasks in hand, most urgent first.
     pub leased: BTreeMap<Rank, Leased>,
-    /// Rank and mark of each task in hand. Only a lookup with a higher number covers the task.
-    ranks: BTreeMap<TaskId, (Rank, u64)>,
-    /// Tasks in hand with a key.
-    pub(crate) keyed: usize,
+    /// Rank, mark and arrival of each task in hand. Only a lookup with a number above the mark covers
+    /// the task.
+    ranks: BTreeMap<TaskId, (Rank, u64, Instant)>,
+    /// Tasks in hand by their arrival.
+    arrivals: BTreeSet<(Instant, TaskId)>,
     /// Begun runs.
     pub running: BTreeMap<TaskId, Running>,
     /// Ended runs, until the store confirms them.
@@ -106,25 +110,31 @@ impl Held {
     }
 
     pub(crate) fn rank_in_hand(&self, id: TaskId) -> Option<Rank> {
-        self.ranks.get(&id).map(|&(rank, _)| rank)
+        self.ranks.get(&id).map(|&(rank, ..)| rank)
     }
 
     pub(crate) fn mark(&self, id: TaskId) -> Option<u64> {
-        self.ranks.get(&id).map(|&(_, mark)| mark)
+        self.ranks.get(&id).map(|&(_, mark, _)| mark)
     }
 
-    pub(crate) fn put(&mut self, leased: Leased, mark: u64) {
+    /// Arrival of the task that has been in hand for the longest time.
+    pub(crate) fn oldest_in_hand(&self) -> Option<Instant> {
+        self.arrivals.first().map(|(arrived, _)| *arrived)
+    }
+
+    pub(crate) fn put(&mut self, leased: Leased, mark: u64, received: Instant) {
         let order = leased.task.order();
-        self.ranks.insert(order.id, (order, mark));
-        self.keyed += usize::from(leased.task.key.is_some());
+        self.ranks.insert(order.id, (order, mark, received));
+        self.arrivals.insert((received, order.id));
         self.weight += u64::from(leased.task.weight);
         self.leased.insert(order, leased);
     }
 
     pub(crate) fn take(&mut self, order: Rank) -> Option<Leased> {
         let leased = self.leased.remove(&order)?;
-        self.ranks.remove(&order.id);
-        self.keyed -= usize::from(leased.task.key.is_some());
+        if let Some((_, _, received)) = self.ranks.remove(&order.id) {
+            self.arrivals.remove(&(received, order.id));
+        }
         self.weight -= u64::from(leased.task.weight);
         Some(leased)
     }

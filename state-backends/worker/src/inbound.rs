@@ -80,8 +80,11 @@ impl Worker {
         for leased in stepped.leased {
             // An earlier run of the task here is not in force any more.
             absorbed.lost.extend(self.held.lose(leased.task.id));
-            self.held.put(leased, mark);
+            self.held.put(leased, mark, received);
         }
+        let (limit, round_trip) =
+            (under_way.want + under_way.ahead, received.saturating_duration_since(under_way.sent));
+        self.learn(limit, absorbed.leased, stepped.may_prefetch, round_trip);
         if let Some(stopping) = &self.stopping {
             self.stop(stopping.by);
         }

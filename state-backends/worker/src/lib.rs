@@ -19,12 +19,14 @@
 //! | tasks and runs that it holds, their logs | `held.rs`, `run_id.rs`, `unsent_logs.rs` |
 //! | connection to the store | `connection.rs` |
 //! | the rate of the queue, and starts | `pace.rs`, `starts.rs` |
+//! | tasks leased ahead of free permits | `prefetch.rs` |
 
 mod connection;
 mod held;
 mod inbound;
 mod outbound;
 mod pace;
+mod prefetch;
 mod run_id;
 mod starts;
 mod stop;
@@ -38,6 +40,7 @@ pub use held::{Because, Held, Order, Running};
 pub use inbound::Absorbed;
 pub use outbound::{Asks, Next};
 pub use pace::{LOOKUP_INTERVAL, MAX_LOOKUP_AGE, Pace};
+pub use prefetch::{MAX_PREFETCH, MAX_WAIT, PREFETCH_PER_PERMIT, Prefetch};
 pub use run_id::RunId;
 pub use unsent_logs::UnsentLogs;
 pub use worker::{Identity, Stopping, Worker};

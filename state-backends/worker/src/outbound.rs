@@ -60,7 +60,10 @@ impl Worker {
         if self.is_over(now) {
             return Next::Done;
         }
-        self.give_back_keyed(now);
+        let waited = self.waited_at();
+        if waited.is_some_and(|at| at <= now) {
+            self.give_back_ahead();
+        }
         let due = self.step_due(now);
         if due.is_some_and(|due| due <= now) {
             return Next::Send(Box::new(self.step(now)));
@@ -68,7 +71,7 @@ impl Worker {
         let ends = self.connection.lease_ends.filter(|_| !self.held.is_free());
         let hurry =
             self.stopping.as_ref().filter(|stopping| !stopping.runs_asked).map(|stopping| stopping.by);
-        Next::Sleep([due, ends, hurry, self.gives_up_at()].into_iter().flatten().min())
+        Next::Sleep([due, ends, hurry, waited, self.gives_up_at()].into_iter().flatten().min())
     }
 
     /// When the next step is due. `None`: when something happens.
@@ -76,7 +79,7 @@ impl Worker {
         if self.connection.under_way.is_some() {
             return None;
         }
-        let due = self.due(self.want(now), now)?;
+        let due = self.due(self.want(), now)?;
         Some(self.connection.failing.as_ref().map_or(due, |failing| due.max(failing.retry_at)))
     }
 
@@ -135,33 +138,17 @@ impl Worker {
     }
 
     /// Tasks that fit once ended runs are completed.
-    pub(crate) fn want(&self, now: Instant) -> u32 {
+    pub(crate) fn want(&self) -> u32 {
         if self.stopping.is_some() || self.connection.acknowledged == 0 {
             return 0;
         }
         let hand = u32::try_from(self.held.leased.len()).unwrap_or(u32::MAX);
         let room = match self.pace.ahead {
             Some(ahead) => ahead.max(1).min(self.free()),
-            None => self.free() + self.prefetch(now),
+            None => self.free(),
         };
         let most = self.free_capacity().map_or(u32::MAX, |free| free.weight);
         room.saturating_sub(hand).min(most)
-    }
-
-    fn prefetch(&self, now: Instant) -> u32 {
-        let not_now = self.identity.limited || self.no_prefetch.is_some_and(|until| now < until);
-        if not_now { 0 } else { self.identity.prefetch }
-    }
-
-    /// A prefetched task with a key blocks others of its key, here and elsewhere.
-    fn give_back_keyed(&mut self, now: Instant) {
-        if self.held.keyed == 0 || self.pace.ahead.is_some() || self.free() > 0 {
-            return;
-        }
-        let keyed = self.held.leased.iter().filter(|(_, leased)| leased.task.key.is_some());
-        let keyed: Vec<_> = keyed.map(|(order, _)| *order).collect();
-        self.no_prefetch = Some(now + self.identity.lease());
-        keyed.into_iter().for_each(|order| self.held.give_back(order));
     }
 
     fn step(&mut self, now: Instant) -> Step {
@@ -183,7 +170,8 @@ impl Worker {
             && self.held.logs.are_all_sent();
         // Results left to complete keep their room.
         let left = u32::try_from(self.held.ended.len() - completed.len()).unwrap_or(u32::MAX);
-        let want = self.want(now).saturating_sub(left);
+        let want = self.want().saturating_sub(left);
+        let ahead = if left == 0 { self.ahead(now) } else { 0 };
         let free_capacity = self
             .free_capacity()
             .map(|free| if left == 0 { free } else { FreeCapacity { weight: 0, empty: false } });
@@ -208,6 +196,7 @@ impl Worker {
             sequence,
             sent: now,
             want,
+            ahead,
             completed,
             exchange,
             notified,
@@ -226,6 +215,7 @@ impl Worker {
             progress,
             log,
             want,
+            ahead,
             at_least: None,
             free_capacity,
         }
@@ -235,7 +225,11 @@ impl Worker {
     /// tasks in hand are given back.
     pub fn restrict(&mut self, step: &mut Step, at_least: Option<i32>) {
         step.at_least = at_least;
+        if at_least.is_some() {
+            step.ahead = 0;
+        }
         if let Some(under_way) = &mut self.connection.under_way {
+            under_way.ahead = step.ahead;
             under_way.restricted = at_least.is_some();
         }
         let least = at_least.unwrap_or(i32::MIN);

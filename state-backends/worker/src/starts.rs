@@ -40,6 +40,7 @@ impl Worker {
     fn begin(&mut self, order: Rank) -> Option<Leased> {
         let leased = self.held.take(order)?;
         self.held.begin(&leased.task);
+        self.prefetch.begun = self.prefetch.begun.saturating_add(1);
         Some(leased)
     }
 

@@ -11,6 +11,7 @@ use crate::{
     connection::Connection,
     held::{Held, Order},
     pace::Pace,
+    prefetch::Prefetch,
     run_id::RunId,
 };
 
@@ -27,10 +28,8 @@ pub struct Identity {
     pub lease: Micros,
     /// Maximum number of runs. If workers share permits, the driver sets it each time.
     pub permits: u32,
-    /// Tasks leased beyond the free permits, so that no run waits for a round trip.
+    /// Maximum number of tasks leased ahead of free permits.
     pub prefetch: u32,
-    /// Whether the queue has a running limit, which excludes prefetching.
-    pub limited: bool,
     /// Maximum weight of all that it holds. `None`: unlimited.
     pub capacity: Option<u32>,
 }
@@ -92,8 +91,8 @@ pub struct Worker {
     pub held: Held,
     /// Knowledge of the rate.
     pub pace: Pace,
-    /// No prefetch until then: a prefetched task with a key could not start.
-    pub no_prefetch: Option<Instant>,
+    /// Knowledge of its own speed.
+    pub prefetch: Prefetch,
     /// Set once it is to stop.
     pub stopping: Option<Stopping>,
 }
@@ -106,7 +105,7 @@ impl Worker {
             connection: Connection::new(),
             held: Held::default(),
             pace: Pace::default(),
-            no_prefetch: None,
+            prefetch: Prefetch::default(),
             stopping: None,
         }
     }

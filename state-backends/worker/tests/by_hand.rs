@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use interval_queue_contract::{Label, Micros, StateError, StateErrorKind};
 use interval_queue_task_contract::{
-    Json, Key, Kind, Leased, MIN_LEASE, Outcome, Policy, Progress, RunLog, State, Step, Stepped, Stop, Task,
+    Json, Kind, Leased, MIN_LEASE, Outcome, Policy, Progress, RunLog, State, Step, Stepped, Stop, Task,
     TaskId, Token, WorkerId,
 };
 use interval_queue_worker::{
-    Absorbed, Because, Identity, LOOKUP_INTERVAL, MAX_LOOKUP_AGE, Next, POLL_INTERVAL, RunId, Worker,
+    Absorbed, Because, Identity, LOOKUP_INTERVAL, MAX_LOOKUP_AGE, MAX_WAIT, Next, POLL_INTERVAL, RunId,
+    Worker,
 };
 use uuid::Uuid;
 
@@ -33,18 +34,12 @@ fn task(number: u128, attempt: u32) -> Leased {
     Leased { task, payload: Json::default(), policy: Policy::default(), deadline: None }
 }
 
-fn keyed(number: u128) -> Leased {
-    let mut leased = task(number, 1);
-    leased.task.key = Some(Key::new("a").unwrap());
-    leased
-}
-
 fn run(leased: &Leased) -> RunId {
     RunId { id: leased.task.id, token: leased.task.token }
 }
 
 fn gives(leased: impl IntoIterator<Item = Leased>) -> Stepped {
-    Stepped { leased: leased.into_iter().collect(), ..Stepped::default() }
+    Stepped { leased: leased.into_iter().collect(), may_prefetch: true, ..Stepped::default() }
 }
 
 fn done() -> Outcome {
@@ -71,7 +66,6 @@ impl Bench {
             lease: Micros::from_duration(LEASE),
             permits,
             prefetch: 0,
-            limited: false,
             capacity: None,
         };
         change(&mut identity);
@@ -377,38 +371,90 @@ fn only_a_worker_with_room_steps_again_for_what_is_left() {
     assert_eq!(bench.sleeps(), Some(POLL_INTERVAL.0 * 2));
 }
 
-#[test]
-fn prefetched_tasks_start_without_a_round_trip() {
-    let mut bench = Bench::registered(2, 2);
+/// A worker with two permits that starts two tasks in 10 ms, which is a round trip, and its next step.
+fn fast(identity: impl FnOnce(&mut Identity)) -> (Bench, Step) {
+    let mut bench = Bench::with(2, |of| {
+        of.prefetch = 8;
+        identity(of);
+    })
+    .introduced();
     let step = bench.sends();
-    assert_eq!(step.want, 4);
-    bench.answers(&step, gives([task(4, 1), task(2, 1), task(3, 1), task(1, 1)]));
-    let runs = bench.starts();
-    assert_eq!(runs.iter().map(|run| run.id).collect::<Vec<_>>(), [id(1), id(2)], "the most urgent ones");
-    assert_eq!(bench.sleeps(), Some(LEASE / 5));
-    bench.worker.ended(runs[0], done());
-    assert_eq!(bench.starts().iter().map(|run| run.id).collect::<Vec<_>>(), [id(3)]);
+    assert_eq!((step.want, step.ahead), (2, 0), "its speed is not known yet");
+    bench.now += ms(10);
+    bench.answers(&step, gives([task(1, 1), task(2, 1)]));
+    bench.starts().into_iter().for_each(|run| bench.worker.ended(run, done()).then_some(()).unwrap());
     let step = bench.sends();
-    assert_eq!((step.want, step.complete.len()), (1, 1));
+    (bench, step)
+}
 
-    let mut limited =
-        Bench::with(2, |identity| (identity.prefetch, identity.limited) = (2, true)).introduced();
-    assert_eq!(limited.sends().want, 2, "permits of a limit are not for waiting");
+/// The worker of [`fast`] with two runs and four tasks in hand.
+fn with_a_hand() -> (Bench, Vec<RunId>) {
+    let (mut bench, step) = fast(|_| ());
+    assert_eq!((step.want, step.ahead), (2, 4), "what starts in two round trips");
+    bench.now += ms(10);
+    bench.answers(&step, gives([6, 4, 5, 3, 8, 7].map(|number| task(number, 1))));
+    let runs = bench.starts();
+    assert_eq!(runs.iter().map(|run| run.id).collect::<Vec<_>>(), [id(3), id(4)], "the most urgent ones");
+    (bench, runs)
 }
 
 #[test]
-fn a_task_with_a_key_is_not_kept_in_hand() {
-    let mut bench = Bench::registered(1, 2);
+fn prefetched_tasks_start_without_a_round_trip() {
+    let (mut bench, runs) = with_a_hand();
+    bench.worker.ended(runs[0], done());
+    assert_eq!(bench.starts().iter().map(|run| run.id).collect::<Vec<_>>(), [id(5)]);
     let step = bench.sends();
-    bench.answers(&step, gives([task(1, 1), keyed(2), task(3, 1)]));
+    assert_eq!((step.complete.len(), step.want, step.ahead), (1, 0, 3), "six start in two round trips");
+    bench.answers(&step, gives([task(9, 1)]));
+    bench.worker.ended(runs[1], done());
     bench.starts();
+    assert_eq!(bench.sends().ahead, 0, "the store has no more");
+}
+
+#[test]
+fn slow_work_and_held_back_work_are_not_prefetched() {
+    let slow = |wait| {
+        let mut bench = Bench::with(2, |of| of.prefetch = 8).introduced();
+        let step = bench.sends();
+        bench.answers(&step, gives([task(1, 1), task(2, 1)]));
+        let runs = bench.starts();
+        bench.now += wait;
+        runs.into_iter().for_each(|run| _ = bench.worker.ended(run, done()));
+        bench.sends().ahead
+    };
+    assert_eq!([ms(10), secs(10)].map(slow), [0, 0], "a reply came at once");
+    let (_, step) = fast(|of| of.capacity = Some(9));
+    assert_eq!(step.ahead, 0, "a capacity");
+    let (_, step) = fast(|of| of.prefetch = 3);
+    assert_eq!(step.ahead, 3, "no more than is set");
+    let (mut bench, mut step) = fast(|_| ());
+    bench.worker.restrict(&mut step, Some(1));
+    assert_eq!(step.ahead, 0, "load");
+    bench.now += secs(1);
+    bench.answers(&step, gives([task(3, 1), task(4, 1)]));
+    bench.starts().into_iter().for_each(|run| _ = bench.worker.ended(run, done()));
+    assert_eq!(bench.sends().ahead, 0, "a round trip of a second: two tasks take longer than 50 ms");
+}
+
+#[test]
+fn tasks_that_wait_in_hand_go_back() {
+    let (mut bench, runs) = with_a_hand();
+    assert_eq!(bench.sleeps(), Some(MAX_WAIT));
+    bench.now += MAX_WAIT;
     let step = bench.sends();
-    assert_eq!(outcomes(&step), [(id(2), Outcome::Exchanged)]);
-    assert_eq!(step.want, 0, "not the same one again");
-    bench.answers(&step, Stepped::default());
-    bench.now += LEASE / 5;
-    let heartbeat = bench.sends();
-    assert_eq!((heartbeat.want, heartbeat.complete.len()), (0, 0));
+    let back: Vec<_> = [5, 6, 7, 8].map(|number| (id(number), Outcome::Exchanged)).into();
+    assert_eq!((outcomes(&step), step.want, step.ahead), (back.clone(), 0, 0));
+    bench.answers(&step, gives([]));
+    bench.worker.ended(runs[0], done());
+    let step = bench.sends();
+    assert_eq!((step.want, step.ahead), (1, 0));
+
+    let (mut bench, runs) = with_a_hand();
+    bench.worker.ended(runs[0], done());
+    let step = bench.sends();
+    bench.answers(&step, Stepped { may_prefetch: false, ..Stepped::default() });
+    let step = bench.sends();
+    assert_eq!(outcomes(&step), back[1..], "the queue was paused; a free permit keeps its task");
 }
 
 #[test]
@@ -587,9 +633,10 @@ fn a_stop_request_is_passed_on_once_and_the_run_given_back() {
     let step = ahead.sends();
     ahead.answers(&step, gives([task(1, 1), task(2, 1)]));
     ahead.starts();
-    ahead.now += secs(6);
+    ahead.now += MAX_WAIT / 2;
+    ahead.worker.connection.again = true;
     let step = ahead.sends();
-    ahead.answers(&step, Stepped { stop: vec![(id(2), Stop::Cancel)], ..Stepped::default() });
+    ahead.answers(&step, Stepped { stop: vec![(id(2), Stop::Cancel)], ..gives([]) });
     assert_eq!(outcomes(&ahead.sends()), [(id(2), Outcome::Exchanged)], "it has not begun");
     assert_eq!(ahead.orders(), []);
 }
@@ -754,7 +801,6 @@ fn a_task_starts_once_a_later_lookup_finds_no_rate() {
 fn a_found_rate_keeps_one_task_and_gives_the_others_back() {
     let mut bench = Bench::registered(3, 3);
     let step = bench.sends();
-    assert_eq!(step.want, 6);
     bench.answers(&step, gives([task(1, 1), task(2, 1), task(3, 1)]));
     assert!(bench.lookup(true));
     assert_eq!(bench.starts_without_lookup(), []);
@@ -779,7 +825,7 @@ fn tasks_start_at_once_within_a_second_of_a_removed_rate() {
     assert!(bench.lookup(false));
     assert_eq!(bench.worker.start_in_slot(bench.now), None, "there are no slots any more");
     assert_eq!(bench.starts_without_lookup().len(), 1);
-    assert_eq!(bench.sends().want, 5, "with what is leased ahead");
+    assert_eq!(bench.sends().want, 2, "for each permit");
 }
 
 #[test]

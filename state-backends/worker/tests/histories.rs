@@ -152,7 +152,6 @@ impl World {
             lease: Micros::from_millis(LEASE),
             permits,
             prefetch: self.rng.u32(0..=permits),
-            limited: false,
             capacity: self.rng.bool().then(|| self.rng.u32(1..5)),
         };
         let worker = Worker::new(identity);

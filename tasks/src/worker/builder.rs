@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use interval_queue::{Host, InvalidInput, Label, Micros};
 use interval_queue_task_contract::{Json, Kind, WorkerId};
-use interval_queue_worker::{Identity, Worker as Machine};
+use interval_queue_worker::{Identity, MAX_PREFETCH, PREFETCH_PER_PERMIT, Worker as Machine};
 use serde::{Serialize, de::DeserializeOwned};
 use uuid::{Builder, Uuid};
 
@@ -170,12 +170,20 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         self
     }
 
-    /// How many tasks are leased beyond [`jobs`](Self::jobs), to save round trips to the store.
-    /// Default: as many as `jobs`. Tasks with a key, and tasks of a queue with a rate or
-    /// `max_running`, are not prefetched.
+    /// Maximum number of tasks leased beyond [`jobs`](Self::jobs), to save round trips to the store.
+    /// Default: 8 per job, at most 1,000. 0: none.
     ///
-    /// A prefetched task starts before a more urgent one that is added later, and waits even if
-    /// another worker is idle. For long tasks or a strict order, set 0.
+    /// While tasks wait in the store, the worker prefetches as many as it starts in two round trips,
+    /// or in 50 ms if that is shorter: many tasks of 1 ms, none of 1 s. It gives back tasks that
+    /// have not started after 100 ms, and all of them when the queue or a kind is paused.
+    ///
+    /// Not prefetched are tasks with a key, tasks that have failed before or may run only once, and
+    /// tasks of a queue with a rate or `max_running` or of a worker with a
+    /// [capacity](Self::capacity). If the worker is killed, prefetched tasks run elsewhere after its
+    /// lease, and no failure is counted.
+    ///
+    /// A prefetched task can start before a more urgent one that is added up to 100 ms later. For a
+    /// strict order, set 0.
     pub fn prefetch(mut self, tasks: u32) -> Self {
         self.prefetch = Some(tasks);
         self
@@ -249,15 +257,15 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         }
         let shared = self.permits.as_ref().map(Permits::jobs);
         let jobs = self.jobs.or(shared).unwrap_or(DEFAULT_JOBS);
-        let most = interval_queue_task_contract::MAX_HELD.saturating_sub(jobs);
+        let most = MAX_PREFETCH.min(interval_queue_task_contract::MAX_HELD.saturating_sub(jobs));
+        let default = jobs.saturating_mul(PREFETCH_PER_PERMIT).min(most);
         let identity = Identity {
             worker: WorkerId::new(random_id(&*self.queue.shared.host)),
             label: Label::new(self.label.unwrap_or_else(|| format!("pid {}", std::process::id())))?,
             kinds: self.handlers.keys().cloned().collect(),
             lease: Micros::from_duration(self.lease),
             permits: jobs,
-            prefetch: if shared.is_some() { 0 } else { self.prefetch.unwrap_or(jobs.min(most)) },
-            limited: self.queue.shared.is_limited(),
+            prefetch: if shared.is_some() { 0 } else { self.prefetch.unwrap_or(default) },
             capacity: self.capacity,
         };
         identity.check()?;

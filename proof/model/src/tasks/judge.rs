@@ -281,6 +281,13 @@ fn lease_ended(world: &mut World, before: &Tables, lease_clock: Micros, step: &S
             false
         }
         None if is_own && step.held.is_some() => goes_on,
+        // It may not have begun.
+        None if was.prefetched => {
+            world.ensure(Promise::Lease, !was_alive);
+            world.seen.push(Sight::DiedInHand);
+            give_back(world, was);
+            false
+        }
         None => {
             world.ensure(Promise::Lease, !was_alive);
             world.seen.push(Sight::Died);

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use interval_queue_contract::{Label, MaxRunning, Micros, StateErrorKind};
+use interval_queue_contract::{Label, Micros, StateErrorKind};
 use interval_queue_task_contract::{Kind, Step, Stepped};
 use interval_queue_worker::{Identity, RunId, UnderWay, Worker};
 
@@ -52,7 +52,6 @@ impl Member {
             lease: LEASE,
             permits: setup.permits.0,
             prefetch: setup.permits.1,
-            limited: matches!(setup.settings.max_running, MaxRunning::AtMost(_)),
             capacity: None,
         };
         let worker = Arc::new(Worker::new(identity));

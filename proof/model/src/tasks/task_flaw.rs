@@ -6,7 +6,7 @@ use std::time::Instant;
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_memory::Tables;
 use interval_queue_task_contract::{Command, Reply, Step, rules};
-use interval_queue_worker::{Next, Worker};
+use interval_queue_worker::{Next, Prefetch, Worker};
 
 use super::{
     Setup,
@@ -67,6 +67,9 @@ pub(crate) fn apply(
 
 /// What a worker does next.
 pub(crate) fn next(flaw: Option<Flaw>, worker: &mut Worker, now: Instant) -> Next {
+    // Nothing here takes time, so a worker cannot measure its speed: it prefetches as much as it may.
+    let round_trip = TICK.to_duration();
+    worker.prefetch = Prefetch { is_open: true, begun: u32::MAX, round_trip, target: 0 };
     let mut next = worker.next(now);
     // What is said once a lease whatever happened heals roll-backs, of which there are none here.
     worker.connection.listed = Some(now + LEASE.to_duration() * 1_000);

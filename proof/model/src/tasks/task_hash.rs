@@ -87,14 +87,14 @@ impl<'w> Canon<'w> {
         let state = &mut hasher;
         let Member { generation, worker, wire, strays, stale } = member;
         // The rate is looked at before each start, so nothing is left of it.
-        let Worker { identity, connection, held, pace: _, no_prefetch, stopping } = &**worker;
-        let Identity { worker: id, label: _, kinds, lease, permits, prefetch, limited, capacity } = identity;
-        (generation, kinds, lease, permits, prefetch, limited, capacity).hash(state);
+        let Worker { identity, connection, held, pace: _, prefetch: _, stopping } = &**worker;
+        let Identity { worker: id, label: _, kinds, lease, permits, prefetch, capacity } = identity;
+        (generation, kinds, lease, permits, prefetch, capacity).hash(state);
         let presence = self.world.stored.presences.get(id);
         let numbers = Numbers::of(member, presence);
         self.connection(connection, &numbers, state);
         self.held(held, state);
-        no_prefetch.map(|until| self.until(until)).hash(state);
+        worker.waited_at().map(|at| self.until(at)).hash(state);
         let stopping = stopping.as_ref();
         let stopping = stopping.map(|Stopping { by, runs_asked, is_reported }| {
             (self.until(*by), self.since(*by), runs_asked, is_reported)
@@ -164,6 +164,7 @@ impl<'w> Canon<'w> {
             sequence,
             sent,
             want,
+            ahead,
             completed,
             exchange: _,
             notified: _,
@@ -171,7 +172,7 @@ impl<'w> Canon<'w> {
             restricted: _,
         }) = under_way
         {
-            (numbers.rank(*sequence), self.since(*sent), want, last).hash(state);
+            (numbers.rank(*sequence), self.since(*sent), want, ahead, last).hash(state);
             completed.iter().for_each(|run| self.run(run.id, run.token).hash(state));
         }
         lease_ends.map(|ends| self.until(ends)).hash(state);
@@ -224,10 +225,11 @@ impl<'w> Canon<'w> {
             progress: _,
             log: _,
             want,
+            ahead,
             at_least,
             free_capacity,
         } = step;
-        (numbers.rank(*sequence), *acknowledged == 0, lease, kinds, want, at_least, free_capacity)
+        (numbers.rank(*sequence), *acknowledged == 0, lease, kinds, want, ahead, at_least, free_capacity)
             .hash(state);
         complete.len().hash(state);
         complete.iter().for_each(|completion| self.complete(completion, state));
@@ -236,10 +238,11 @@ impl<'w> Canon<'w> {
     }
 
     fn stepped<H: Hasher>(&self, stepped: &Stepped, state: &mut H) {
-        let Stepped { resync, leased, lost, stop, next, more, schedules: _, refused: _ } = stepped;
+        let Stepped { resync, leased, may_prefetch, lost, stop, next, more, schedules: _, refused: _ } =
+            stepped;
         // What is later than a worker rests is later.
         let next = next.filter(|next| next.to_duration() < LEASE.to_duration() / 2);
-        resync.hash(state);
+        (resync, may_prefetch).hash(state);
         if self.is_calm {
             (more, next).hash(state);
         }
@@ -349,13 +352,14 @@ impl<'w> Canon<'w> {
             token,
             failures,
             retries,
-            returns: _,
+            returns,
             generation,
             worker: _,
             // For people alone.
             admitted: _,
             trace: _,
             leased,
+            prefetched,
             stop,
             progress: _,
             ended: _,
@@ -371,8 +375,8 @@ impl<'w> Canon<'w> {
         let (_, is_of_now) = (due, *added >= self.world.now);
         is_of_now.hash(state);
         (deadline.map(|at| self.ticks_until(at)), self.ticks_until(*not_before)).hash(state);
-        // Twenty returns in a row make a task wait; a state is told as of the way with the fewest things.
+        // A task that was given back is not prefetched. Twenty returns in a row make a task wait; a state is told as of the way with the fewest things.
         (is, holds_key, unserved, failures, retries, generation).hash(state);
-        (leased.is_some(), stop, notified, retained).hash(state);
+        (*returns == 0, leased.is_some(), prefetched, stop, notified, retained).hash(state);
     }
 }

@@ -13,7 +13,7 @@ pub enum Promise {
     Lease,
     /// T2: the attempts of a task rise with every lease, and what is known of a worker never goes back.
     Forward,
-    /// T3: a run that has begun counts, and so does one whose worker died; nothing else does.
+    /// T3: a run that has begun counts, and so does one whose worker died unless it was prefetched; nothing else does.
     Failures,
     /// T4: what is leased is the most urgent of what is ready.
     Order,
@@ -46,7 +46,7 @@ impl Promise {
             Self::Fence => "a token that is not in force changes nothing, and its sender is told",
             Self::Lease => "a live lease ends by the word of its holder alone",
             Self::Forward => "attempts rise, and what is known of a worker never goes back",
-            Self::Failures => "runs that began or whose worker died count, and no others",
+            Self::Failures => "runs that began or whose worker died count unless prefetched, and no others",
             Self::Order => "what is leased is the most urgent of what is ready",
             Self::Limit => "no more live leases than may be",
             Self::HandOver => "no place is free while somebody waits for it",
@@ -75,6 +75,8 @@ pub enum Sight {
     Cancelled,
     /// A task was taken from a dead worker.
     Died,
+    /// A prefetched task was taken from a dead worker.
+    DiedInHand,
     /// A lease never reached its worker, and was given back.
     LostOnTheWay,
     /// A worker was told to say all that it holds.

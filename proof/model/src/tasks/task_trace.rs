@@ -134,6 +134,9 @@ fn step(step: &Step) -> String {
     if step.want > 0 {
         said.push(format!("wants {}", step.want));
     }
+    if step.ahead > 0 {
+        said.push(format!("takes {} ahead", step.ahead));
+    }
     said.join(", ")
 }
 

@@ -184,6 +184,7 @@ impl Document {
             worker: self.get("worker")?,
             admitted: None,
             leased: self.get("leased_us")?,
+            prefetched: self.or_default("prefetched")?,
             stop: None,
             progress: None,
             ended: self.get("ended_us")?,
@@ -232,6 +233,7 @@ impl Document {
         text.some("scheduled_us", task.schedule.as_ref().map(|nominal| nominal.at))?;
         text.some("trace", task.trace.as_ref())?;
         text.some("leased_us", task.leased)?;
+        text.say_unless("prefetched", &task.prefetched, !task.prefetched)?;
         text.some("ended_us", task.ended)?;
         text.some("token", task.leased.map(|_| task.token.to_string()))?;
         text.some("worker", task.worker)?;
@@ -259,7 +261,7 @@ impl Document {
 }
 
 /// All fields of a row or a body.
-const KNOWN: [&str; 32] = [
+const KNOWN: [&str; 33] = [
     "id",
     "kind",
     "priority",
@@ -279,6 +281,7 @@ const KNOWN: [&str; 32] = [
     "scheduled_us",
     "trace",
     "leased_us",
+    "prefetched",
     "ended_us",
     "token",
     "worker",

@@ -206,8 +206,8 @@ impl<'a> Rebuilding<'a> {
         // Rows get the numbers that follow the highest existing one.
         let sql = "INSERT OR IGNORE INTO interval_queue_task \
                    (number, queue, id, state, kind, priority, due, added, not_before, ordered, holds_key, unserved, holds_name, \
-                    weight, has_edges, incarnation, attempt, failures, retries, returns, generation, notified, retained) \
-                   VALUES (?1, -1, printf('%036d', ?1), 'purged', '', 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)";
+                    weight, has_edges, incarnation, attempt, failures, retries, returns, generation, prefetched, notified, retained) \
+                   VALUES (?1, -1, printf('%036d', ?1), 'purged', '', 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)";
         self.index.connection.prepare_cached(sql)?.execute([shard * SHARD_SIZE - 1])?;
         self.latest = found.iter().map(|(task, ..)| task.added).fold(self.latest, Micros::max);
         self.has_leased |= found.iter().any(|(task, ..)| task.state == State::Leased);

@@ -49,7 +49,7 @@ impl Request {
                     .map(|task| 1 + task.payload.as_str().len() / BYTES_PER_WEIGHT)
                     .sum::<usize>()
             }
-            Command::Step(step) => 1 + step.complete.len() + step.want as usize,
+            Command::Step(step) => 1 + step.complete.len() + step.limit() as usize,
             Command::Change(_) => 100,
             _ => 1,
         }

@@ -102,6 +102,7 @@ columns! { task;
     worker Id: worker => task.worker.map(WorkerId::uuid),
     admitted Int: admitted => task.admitted.map(micros),
     leased Int: leased => task.leased.map(micros),
+    prefetched Truth: prefetched => task.prefetched,
     stop Text: stop => task.stop.map(|stop| stop.as_str()),
     progress Json: progress => task.progress.as_ref().map(json),
     ended Int: ended => task.ended.map(micros),
@@ -191,6 +192,7 @@ pub(super) fn read(reader: &mut RowReader<'_>) -> Result<Task, StateError> {
         worker: reader.some_id()?.map(WorkerId::new),
         admitted: reader.some_micros()?,
         leased: reader.some_micros()?,
+        prefetched: reader.truth()?,
         stop: reader.word()?,
         progress: reader.json()?,
         ended: {

@@ -60,7 +60,7 @@ impl LowMarks {
         let are_old = self
             .last_full_scan
             .is_some_and(|at| at != i64::MAX && (at > now || at <= now - micros(FULL_SCAN_INTERVAL)));
-        let is_full_scan = are_old && matches!(command, Command::Step(step) if step.want > 0);
+        let is_full_scan = are_old && matches!(command, Command::Step(step) if step.limit() > 0);
         if is_full_scan {
             read_set.forget(|target| matches!(target, Target::Ready(..)));
         }

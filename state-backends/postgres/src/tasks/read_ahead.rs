@@ -227,13 +227,13 @@ fn step_lookups(step: &Step, header: &QueueHeader, until: Micros, is_maintenance
     lookups.push(Lookup::some(Target::Unnotified, MAINTENANCE_BUDGET));
     // All other polls find enough ready tasks, and admit none.
     if is_maintenance_due || header.is_idle || step.want == 0 && step.complete.is_empty() {
-        let limit = step.want.clamp(MIN_ADMITTED, MAINTENANCE_BUDGET);
+        let limit = step.limit().clamp(MIN_ADMITTED, MAINTENANCE_BUDGET);
         lookups.push(Lookup::until(Target::Scheduled, limit, until));
         lookups.push(Lookup::some(Target::Added, limit));
         lookups.push(Lookup::some(Target::Leases, u32::MAX));
     }
-    if step.want > 0 {
-        lookups.push(Lookup::some(Target::Ready(step.kinds.clone(), step.at_least), step.want));
+    if step.limit() > 0 {
+        lookups.push(Lookup::some(Target::Ready(step.kinds.clone(), step.at_least), step.limit()));
     }
     lookups.push(Lookup::some(Target::ToStop(step.worker), MAX_HELD));
     let held = match &step.held {

@@ -391,7 +391,7 @@ fn writes_only_locked(step: &Step, reply: &Reply, written: &Written, read_set: &
         locked.extend(ready.iter().map(|task| task.id));
     }
     let is_own = |task: &Task| locked.contains(&task.id) && task.key.is_none();
-    let got_all = stepped.leased.len() == step.want as usize || stepped.more;
+    let got_all = stepped.leased.len() >= step.want as usize || stepped.more;
     got_all
         && !stepped.resync
         && written.queue.is_none()

@@ -38,7 +38,8 @@ fn plain_task(id: TaskId, mut row: &[u8]) -> Option<Plain> {
     let int = |row: &mut _, size| number(row, size).map(|number| Packed::Int(number.cast_signed()));
     let worker = text(&mut row, 16)?;
     let (incarnation, attempt) = (int(&mut row, 7)?, int(&mut row, 4)?);
-    let (leased, added, position) = (int(&mut row, 7)?, int(&mut row, 7)?, int(&mut row, 4)?);
+    let (leased, prefetched) = (int(&mut row, 7)?, number(&mut row, 1)? == 1);
+    let (added, position) = (int(&mut row, 7)?, int(&mut row, 4)?);
     let kind_size = usize::try_from(number(&mut row, 1)?).ok()?;
     let kind = text(&mut row, kind_size)?;
     let made = || {
@@ -52,6 +53,7 @@ fn plain_task(id: TaskId, mut row: &[u8]) -> Option<Plain> {
             token: Token { incarnation: incarnation.to()?, attempt: attempt.to()? },
             worker: worker.to()?,
             leased: leased.to()?,
+            prefetched,
             ..Task::bare(id)
         };
         Ok((task, Some(Packed::Text(row).to()?)))

@@ -342,6 +342,7 @@ pub(super) fn task(row: &Packed<'_>, id: TaskId, due: i64) -> Taken<Task> {
         worker: row.get("worker")?,
         admitted: row.get("admitted")?,
         leased: row.get("leased")?,
+        prefetched: row.get("prefetched")?,
         stop: row.get("stop")?,
         progress: row.get("progress")?,
         ended: row.get("ended")?,

@@ -109,6 +109,7 @@ fn stepped(reply: &Packed<'_>) -> Taken<Stepped> {
     Ok(Stepped {
         resync: reply.get("restate")?,
         leased: leased(reply.field("leased"), now, &settings)?,
+        may_prefetch: reply.get("may_prefetch")?,
         lost: reply.get("lost")?,
         stop: reply.field("stop").list(stop)?,
         next: reply.get("next")?,

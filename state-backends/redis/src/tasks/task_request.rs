@@ -253,6 +253,7 @@ fn step(fields: &mut Fields<'_>, step: &Step) {
         });
     }
     fields.int("want", step.want);
+    fields.int("ahead", step.ahead);
     fields.some_int("at_least", step.at_least);
     if let Some(room) = step.free_capacity {
         fields.int("room", room.weight);

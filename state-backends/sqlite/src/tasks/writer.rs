@@ -49,7 +49,7 @@ impl Request {
     fn weight(&self) -> usize {
         match &self.command {
             Command::Add(add) => 1 + add.tasks.len(),
-            Command::Step(step) => 1 + step.complete.len() + step.want as usize,
+            Command::Step(step) => 1 + step.complete.len() + step.limit() as usize,
             Command::Change(_) => 100,
             _ => 1,
         }

@@ -105,6 +105,7 @@ fn full(n: u64) -> Task {
         worker: Some(worker(1)),
         admitted: Some(at(31)),
         leased: Some(at(28)),
+        prefetched: true,
         stop: Some(Stop::Deadline),
         progress: Some(Progress { done: 1, total: u64::MAX, text: "half".into() }),
         ended: Some(at(29)),

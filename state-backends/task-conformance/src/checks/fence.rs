@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::client::{Client, Handles, SHORT, Worker, attempts, done, refusal, task, usual};
 
 /// Lets a silent worker's lease end while another worker polls.
-async fn outlive(client: &Client) -> Worker {
+pub(super) async fn outlive(client: &Client) -> Worker {
     let mut witness = client.worker_of(&["witness"]).with_lease(SHORT);
     for _ in 0..6 {
         witness.beat().await;

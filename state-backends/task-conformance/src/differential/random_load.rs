@@ -331,6 +331,7 @@ impl Load {
             progress: progress.into_iter().collect(),
             log: self.maybe(30, |own| own.run_log(running, late)).into_iter().flatten().collect(),
             want: self.rng.u32(..5),
+            ahead: self.maybe(40, |own| own.rng.u32(..4)).unwrap_or_default(),
             at_least: self.maybe(10, |own| own.rng.i32(-2..3)),
             free_capacity: self
                 .maybe(25, |own| FreeCapacity { weight: own.rng.u32(0..5), empty: own.rng.bool() }),

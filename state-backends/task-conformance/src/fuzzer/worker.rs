@@ -131,6 +131,7 @@ impl Fuzzer {
             progress,
             log: Vec::new(),
             want: MAX_RUNNING.saturating_sub(held) as u32,
+            ahead: rng.u32(..3),
             at_least: if self.has_faults { pick(rng, &[None, None, None, None, Some(0)]) } else { None },
             free_capacity: self
                 .has_faults

@@ -3,7 +3,7 @@
 use interval_queue_contract::Micros;
 
 use super::{Dump, Judge, Outcome, ensure};
-use crate::{Added, Command, Reply, State, Step, Stepped, Task, TaskId};
+use crate::{Added, Command, Leased, Reply, State, Step, Stepped, Task, TaskId};
 
 /// Longest poll interval of a worker that lacks tasks while there is a backlog.
 const POLL_INTERVAL: Micros = Micros::from_millis(1_000);
@@ -42,6 +42,13 @@ impl Judge {
         let leased: Vec<TaskId> = stepped.leased.iter().map(|leased| leased.task.id).collect();
         let sorted = stepped.leased.is_sorted_by_key(|leased| self.rank(&leased.task));
         ensure!(sorted, "T4: leased in another order: {leased:?}");
+        ensure!(leased.len() <= step.limit() as usize, "T6: leased more than requested: {leased:?}");
+        for (n, Leased { task, policy, .. }) in stepped.leased.iter().enumerate() {
+            let is_ahead = n >= step.want as usize;
+            let may_wait = task.key.is_none() && task.failures + task.returns == 0 && policy.max_attempts > 1;
+            ensure!(!is_ahead || task.prefetched && may_wait, "T3: {} waits in hand", task.id);
+            ensure!(!is_ahead || stepped.may_prefetch, "T6, T9: {} was prefetched", task.id);
+        }
         let mut free = step.free_capacity;
         for leased in &stepped.leased {
             let fits = free.is_none_or(|free| free.fits(leased.task.weight));

@@ -4,8 +4,8 @@ use interval_queue_contract::{Micros, OnExisting, StateError, StateErrorKind};
 
 use super::Work;
 use crate::{
-    AttemptEnd, Change, Corrected, Counted, Key, KeyRow, Kind, KindRow, MAX_PAGE, Presence, RebalanceCursor,
-    Recounted, Reply, Rows, SettingsChange, WorkerId,
+    Change, Corrected, Counted, Key, KeyRow, Kind, KindRow, MAX_PAGE, Presence, RebalanceCursor, Recounted,
+    Reply, Rows, SettingsChange, WorkerId,
 };
 
 impl<R: Rows> Work<'_, R> {
@@ -125,7 +125,7 @@ impl<R: Rows> Work<'_, R> {
         let held = self.rows.held_by(worker, MAX_PAGE)?;
         let cleared = held.len() < MAX_PAGE as usize;
         for x in held {
-            self.run_failed(x, &why, AttemptEnd::Died)?;
+            self.worker_lost(x, &why)?;
         }
         let (ends, busy) = (lost.ends.min(self.lease_clock), lost.busy && !cleared);
         self.rows.put_presence(&Presence { ends, cleared, busy, ..lost })?;

@@ -107,6 +107,15 @@ impl<R: Rows> Work<'_, R> {
         self.again(&x, after)
     }
 
+    /// The end of a run whose worker is lost: a failure, unless the run may not have begun.
+    pub(super) fn worker_lost(&mut self, x: Task, why: &str) -> Result<(), R::Error> {
+        if x.prefetched {
+            self.give_back(x, AttemptEnd::Lost, None)
+        } else {
+            self.run_failed(x, why, AttemptEnd::Died)
+        }
+    }
+
     fn retry_later(&mut self, x: Task, wait: Micros, why: &str) -> Result<(), R::Error> {
         let retries = x.retries.saturating_add(1);
         let error = if why.is_empty() { x.error.clone() } else { Some(cut(why)) };

@@ -69,6 +69,7 @@ impl<R: Rows> Work<'_, R> {
             holds_key: false,
             unserved: false,
             stop: None,
+            prefetched: false,
             notified: x.state.is_ended(),
             retained: false,
             ended_lease_clock: x.state.is_ended().then_some(self.lease_clock),

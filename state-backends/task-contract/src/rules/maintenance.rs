@@ -2,8 +2,8 @@
 
 use super::Work;
 use crate::{
-    AttemptEnd, Counted, KEEP_DAYS, KEEP_IDS, KEEP_PRESENCE, KEEP_TIMES, KeyRow, Presence, RebalanceCursor,
-    Rows, State, Stop, Task, Took, WorkerId,
+    Counted, KEEP_DAYS, KEEP_IDS, KEEP_PRESENCE, KEEP_TIMES, KeyRow, Presence, RebalanceCursor, Rows, State,
+    Stop, Task, Took, WorkerId,
 };
 
 /// Budget of a step, in rows.
@@ -28,7 +28,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(!(is_maintained && is_notified))
     }
 
-    /// Counts a failure for each task of a worker whose lease has ended. The worker of this step
+    /// Takes back the tasks of workers whose lease has ended. The worker of this step
     /// lives: it has just reported its tasks.
     fn fail_tasks_of_dead_workers(&mut self, living: WorkerId, budget: &mut u32) -> Result<bool, R::Error> {
         let ended = self.rows.ended_presences(self.lease_clock, false, *budget)?;
@@ -37,7 +37,7 @@ impl<R: Rows> Work<'_, R> {
             let why = format!("its worker ({}) was not heard of for {lease:?}", dead.name());
             for x in self.rows.held_by(dead.worker, *budget)? {
                 *budget -= 1;
-                self.run_failed(x, &why, AttemptEnd::Died)?;
+                self.worker_lost(x, &why)?;
             }
             if *budget == 0 {
                 return Ok(false);

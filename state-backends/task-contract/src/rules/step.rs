@@ -50,7 +50,9 @@ impl<R: Rows> Work<'_, R> {
         }
         for (id, token, progress) in &step.progress {
             if let Some(x) = self.rows.task(*id)?.filter(|x| x.is_leased_to(step.worker, *token)) {
-                self.save(&x, &Task { progress: Some(progress.clone()), ..x.clone() })?;
+                // The run has begun.
+                let progress = Some(progress.clone());
+                self.save(&x, &Task { progress, prefetched: false, ..x.clone() })?;
             }
         }
         if !is_known {
@@ -65,14 +67,18 @@ impl<R: Rows> Work<'_, R> {
         }
         let served = self.serve(step)?;
         reply.more = self.maintain(step.worker)?;
+        reply.may_prefetch = !self.queue.paused
+            && self.queue.settings.max_running.is_none()
+            && served.len() == step.kinds.len();
         let want = self.may_lease(step, &served)?;
-        let mut ready = self.ready(step, &served, want)?;
+        let ahead = if reply.may_prefetch { step.ahead } else { 0 };
+        let mut ready = self.ready(step, &served, want + ahead)?;
         let found = u32::try_from(ready.len()).unwrap_or(u32::MAX);
-        let admission = self.admit_some(step, &served, want.saturating_sub(found))?;
+        let admission = self.admit_some(step, &served, (want + ahead).saturating_sub(found))?;
         if admission.some {
-            ready = self.ready(step, &served, want)?;
+            ready = self.ready(step, &served, want + ahead)?;
         }
-        let free = self.lease(step, ready, &mut reply)?;
+        let free = self.lease(step, ready, want, &mut reply)?;
         reply.more |= self.polls_again(&admission, &reply);
         // Admission may have ended tasks after maintenance has notified downstreams.
         reply.more |= self.unnotified;
@@ -121,6 +127,7 @@ impl<R: Rows> Work<'_, R> {
                 worker: Some(step.worker),
                 token,
                 leased: Some(self.now),
+                prefetched: false,
                 holds_key: x.key.is_some(),
                 holds_name: x.keeps_name(),
                 unserved: false,
@@ -155,7 +162,7 @@ impl<R: Rows> Work<'_, R> {
             if is_alive {
                 self.give_back(x, AttemptEnd::Lost, None)?;
             } else {
-                self.run_failed(x, "its worker was silent for longer than its lease", AttemptEnd::Died)?;
+                self.worker_lost(x, "its worker was silent for longer than its lease")?;
             }
         }
         for (id, token) in held {
@@ -181,11 +188,13 @@ impl<R: Rows> Work<'_, R> {
         if want == 0 { Ok(Vec::new()) } else { self.rows.ready(served, step.at_least, want) }
     }
 
-    /// Leases the ready tasks that fit. Returns the capacity left.
+    /// Leases the ready tasks that fit, beyond `want` ahead of free permits. Returns the capacity
+    /// left.
     fn lease(
         &mut self,
         step: &Step,
         ready: Vec<Task>,
+        want: u32,
         reply: &mut Stepped,
     ) -> Result<Option<FreeCapacity>, R::Error> {
         let mut free = step.free_capacity;
@@ -195,6 +204,11 @@ impl<R: Rows> Work<'_, R> {
                 self.end(&x, State::Failed, Some("its deadline passed before it was started"))?;
                 // The end of this task may have made another one ready.
                 reply.more = true;
+                break;
+            }
+            let prefetched = reply.leased.len() >= want as usize;
+            // Less urgent tasks do not overtake one that must wait for a permit.
+            if prefetched && !self.can_wait_in_hand(&x) {
                 break;
             }
             // The limit may just have been lowered.
@@ -225,6 +239,7 @@ impl<R: Rows> Work<'_, R> {
                 token,
                 holds_name: x.keeps_name(),
                 leased: Some(self.now),
+                prefetched,
                 progress: None,
                 ..x.clone()
             };
@@ -240,6 +255,12 @@ impl<R: Rows> Work<'_, R> {
             });
         }
         Ok(free)
+    }
+
+    /// Whether the task can be leased ahead of a free permit. No task waits for it as for the
+    /// holder of a key; and if it kills its worker, the next run is counted.
+    fn can_wait_in_hand(&self, x: &Task) -> bool {
+        x.key.is_none() && x.failures == 0 && x.returns == 0 && self.policy(x).max_attempts > 1
     }
 
     /// Time until something is due that no notification announces.

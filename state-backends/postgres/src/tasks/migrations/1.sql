@@ -77,6 +77,7 @@ CREATE TABLE interval_queue_task (
     worker uuid,
     admitted bigint,
     leased bigint,
+    prefetched boolean NOT NULL DEFAULT false,
     stop text COLLATE "C" CHECK (stop = 'cancel' OR stop = 'deadline' OR stop = 'release'),
     progress json,
     ended bigint,

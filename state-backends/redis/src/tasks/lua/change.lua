@@ -140,7 +140,7 @@ function work.declare_lost(worker)
   local why = 'its worker (' .. work.name_of(lost) .. ') was declared lost'
   local held = rows.held_by(worker, limits.MAX_PAGE)
   for _, x in ipairs(held) do
-    work.run_failed(x, why, AttemptEnd.Died)
+    work.worker_lost(x, why)
   end
   if lost.ends > work.lease_clock then
     lost.ends = work.lease_clock

@@ -146,6 +146,15 @@ function work.run_failed(x, why, how)
   work.again(x, after)
 end
 
+-- The end of a run whose worker is lost: a failure, unless the run may not have begun.
+function work.worker_lost(x, why)
+  if x.prefetched then
+    work.give_back(x, AttemptEnd.Lost)
+  else
+    work.run_failed(x, why, AttemptEnd.Died)
+  end
+end
+
 function work.retry_later(x, wait, why)
   local retries, after = x.retries + 1, copy_task(x)
   after.retries, after.returns, after.not_before = retries, nil, plus(work.now, wait)

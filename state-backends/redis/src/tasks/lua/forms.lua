@@ -6,8 +6,8 @@
 -- | LEASED | '\2'                               | run  | static |
 -- | DONE   | '\3' ended, ended_tick, the result | run  | static |
 --
--- `run` is the worker, the incarnation, the attempt and the time of leasing; `static` the time of
--- adding, the position, the kind and the payload. A missing result is empty. Any other row is a
+-- `run` is the worker, the incarnation, the attempt, the time of leasing, and 1 if that was ahead of
+-- a free permit, else 0; `static` the time of adding, the position, the kind and the payload. A missing result is empty. Any other row is a
 -- table packed by cmsgpack without defaults; its first byte is above all of these.
 -- luacheck: std lua51, read globals struct cmsgpack State, max line length 120, ignore 211
 
@@ -16,18 +16,18 @@ local READY, LEASED, DONE = 1, 2, 3
 -- load them.
 local INLINE = 512
 -- Position of the kind's size, which precedes the kind.
-local READY_KIND, LEASED_KIND = 13, 47
+local READY_KIND, LEASED_KIND = 13, 48
 
 -- Fields of a plain task, by state. Its `due` is its `added`.
 local PLAIN = {
   [State.Ready] = { id = true, kind = true, state = true, added = true, position = true, due = true },
   [State.Leased] = {
     id = true, kind = true, state = true, added = true, position = true, due = true, worker = true,
-    incarnation = true, attempt = true, leased = true,
+    incarnation = true, attempt = true, leased = true, prefetched = true,
   },
   [State.Done] = {
     id = true, kind = true, state = true, added = true, position = true, due = true, worker = true,
-    incarnation = true, attempt = true, leased = true, ended = true, ended_lease_clock = true, notified = true,
+    incarnation = true, attempt = true, leased = true, prefetched = true, ended = true, ended_lease_clock = true, notified = true,
   },
 }
 
@@ -51,7 +51,7 @@ local function plain_row(x, payload, result)
   if state == State.Ready then
     return '\1' .. static(x.added, x.position, x.kind, payload)
   end
-  local row = x.worker .. struct.pack('>I7I4I7', x.incarnation, x.attempt, x.leased)
+  local row = x.worker .. struct.pack('>I7I4I7B', x.incarnation, x.attempt, x.leased, x.prefetched and 1 or 0)
     .. static(x.added, x.position, x.kind, payload)
   if state == State.Leased then
     return '\2' .. row
@@ -82,11 +82,12 @@ local function task_of_row(id, row)
     ended, tick, size, at = struct.unpack('>I7I7I2', row, at)
     result, at, state, notified = string.sub(row, at, at + size - 1), at + size, State.Done, true
   end
-  local worker, incarnation, attempt, leased, added, position, size, after = struct.unpack('>c16I7I4I7I7I4B', row, at)
+  local worker, incarnation, attempt, leased, prefetched, added, position, size, after =
+    struct.unpack('>c16I7I4I7BI7I4B', row, at)
   local x = {
     id = id, kind = string.sub(row, after, after + size - 1), state = state, added = added, due = added,
     worker = worker, incarnation = incarnation, attempt = attempt, leased = leased, ended = ended,
-    ended_lease_clock = tick, notified = notified, position = position > 0 and position or nil,
+    prefetched = prefetched == 1 or nil, ended_lease_clock = tick, notified = notified, position = position > 0 and position or nil,
   }
   return x, string.sub(row, after + size), result ~= '' and result
 end

@@ -21,14 +21,14 @@ function work.name_of(presence)
   return presence.label == '' and display(presence.worker) or presence.label
 end
 
--- Tasks of workers whose leases have ended have failed once more.
+-- Takes back the tasks of workers whose leases have ended.
 function work.fail_tasks_of_dead_workers(living, budget)
   for _, dead in ipairs(rows.ended_presences(work.lease_clock, false, budget.left)) do
     if dead.worker ~= living then
       local why = 'its worker (' .. work.name_of(dead) .. ') was not heard of for ' .. duration(dead.lease)
       for _, x in ipairs(rows.held_by(dead.worker, budget.left)) do
         budget.left = budget.left - 1
-        work.run_failed(x, why, AttemptEnd.Died)
+        work.worker_lost(x, why)
       end
       if budget.left == 0 then
         return false

@@ -53,15 +53,20 @@ function work.flush_plain_counts(what)
   end
 end
 
+-- The kind of a READY row.
+local function plain_kind(row)
+  return string.sub(row, READY_KIND + 1, READY_KIND + string.byte(row, READY_KIND))
+end
+
 -- Leases a task by its row; `entry` is its ready entry.
-function work.lease_plain(step, id, row, entry)
+function work.lease_plain(step, id, row, entry, prefetched)
   local run = work.plain_run
   if not run then
     run = '\2' .. step.worker .. struct.pack('>I7I4I7', work.incarnation_after(0, step), 1, work.now)
     work.plain_run = run
   end
-  local kind = string.sub(row, READY_KIND + 1, READY_KIND + string.byte(row, READY_KIND))
-  tables.set_plain(id, run .. string.sub(row, 2))
+  local kind = plain_kind(row)
+  tables.set_plain(id, run .. (prefetched and '\1' or '\0') .. string.sub(row, 2))
   tables.remove_entry('r' .. kind .. '\0', entry)
   tables.add_entry('l' .. step.worker .. '\0', id)
   work.count_plain('leased', kind)

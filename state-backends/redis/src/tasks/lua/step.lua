@@ -3,7 +3,7 @@
 -- which main.lua replaces by rows at the end of the command.
 -- luacheck: std lua51, read globals rows tables State AttemptEnd Counted limits copy copy_task plus minus refuse
 -- luacheck: read globals is_leased_to is_ended
--- luacheck: read globals READY plain_size MAINTENANCE_INTERVAL_US, globals work, max line length 120
+-- luacheck: read globals READY plain_size plain_kind MAINTENANCE_INTERVAL_US, globals work, max line length 120
 
 -- Time in µs after which a worker that was notified of a due schedule checks whether its task was
 -- made.
@@ -59,7 +59,8 @@ function work.step(step)
     local x = rows.task(progress[1])
     if x and is_leased_to(x, worker, progress[2], progress[3]) then
       local after = copy_task(x)
-      after.progress = progress[4]
+      -- The run has begun.
+      after.progress, after.prefetched = progress[4], nil
       work.save(x, after)
     end
   end
@@ -75,13 +76,15 @@ function work.step(step)
   end
   local served = work.serve(step)
   reply.more = work.run_maintenance(worker)
+  reply.may_prefetch = not (work.queue.paused or work.queue.settings.max_running) and #served == #step.kinds
   local want = work.may_lease(step, served)
-  local ready = want > 0 and rows.ready_entries(served, step.at_least, want) or {}
-  local admission = work.admit_some(step, served, want - #ready)
-  if admission.some and want > 0 then
-    ready = rows.ready_entries(served, step.at_least, want)
+  local most = want + (reply.may_prefetch and step.ahead or 0)
+  local ready = most > 0 and rows.ready_entries(served, step.at_least, most) or {}
+  local admission = work.admit_some(step, served, most - #ready)
+  if admission.some and most > 0 then
+    ready = rows.ready_entries(served, step.at_least, most)
   end
-  local room = work.lease(step, ready, reply)
+  local room = work.lease(step, ready, want, reply)
   reply.kinds = #reply.leased > 0 and work.queue.settings.kinds or nil
   reply.more = reply.more or work.has_more(admission, reply)
   -- A task found at its upstreams may have ended after the notifications.
@@ -136,7 +139,7 @@ function work.adopt(step)
       and (x.incarnation < incarnation or x.incarnation == incarnation and x.attempt < attempt)
     then
       local adopted = copy_task(x)
-      adopted.state, adopted.worker, adopted.leased = State.Leased, step.worker, work.now
+      adopted.state, adopted.worker, adopted.leased, adopted.prefetched = State.Leased, step.worker, work.now, nil
       adopted.incarnation, adopted.attempt = incarnation, attempt
       adopted.holds_key, adopted.holds_name, adopted.unserved = x.key and true or nil, keeps_name(x), nil
       adopted.not_before = math.min(x.not_before, work.now)
@@ -163,7 +166,7 @@ function work.resync(step, is_alive, reply)
       if is_alive then
         work.give_back(x, AttemptEnd.Lost)
       else
-        work.run_failed(x, 'its worker was silent for longer than its lease', AttemptEnd.Died)
+        work.worker_lost(x, 'its worker was silent for longer than its lease')
       end
     end
   end
@@ -185,8 +188,15 @@ function work.may_lease(step, served)
   return want
 end
 
--- Leases the ready tasks that fit. Returns the remaining room; nil: any task fits.
-function work.lease(step, ready, reply)
+-- Whether a task can be leased ahead of a free permit. No task waits for it as for the holder of a
+-- key; and if it kills its worker, the next run is counted.
+local function can_wait_in_hand(x)
+  return not x.key and (x.failures or 0) == 0 and (x.returns or 0) == 0 and work.policy(x)[1] > 1
+end
+
+-- Leases the ready tasks that fit, beyond `want` ahead of free permits. Returns the remaining room;
+-- nil: any task fits.
+function work.lease(step, ready, want, reply)
   local room, is_empty = step.room, step.empty
   if #ready == 0 then
     return not is_empty and room or nil
@@ -201,6 +211,11 @@ function work.lease(step, ready, reply)
       work.finish(x, State.Failed, 'its deadline passed before it was started')
       -- The end of this task may have admitted another one.
       reply.more = true
+      break
+    end
+    local prefetched = #leased >= want
+    -- Less urgent tasks do not overtake one that must wait for a permit.
+    if prefetched and (row or x) and not can_wait_in_hand(x or { kind = plain_kind(row) }) then
       break
     end
     -- The limit may have been lowered a moment ago.
@@ -222,13 +237,13 @@ function work.lease(step, ready, reply)
         break
       end
       if row then
-        work.lease_plain(step, id, row, entry)
+        work.lease_plain(step, id, row, entry, prefetched)
       else
         local after = copy_task(x)
         after.state, after.worker, after.leased, after.progress = State.Leased, step.worker, work.now, nil
         after.incarnation = work.incarnation_after(x.incarnation, step)
         after.attempt = math.min(x.attempt + 1, limits.MAX_ATTEMPT)
-        after.holds_name = keeps_name(x)
+        after.holds_name, after.prefetched = keeps_name(x), prefetched or nil
         work.save(x, after)
         rows.count(x.kind, Counted.EverLeased, 1)
         work.has_waited(x.kind, math.max(x.added, x.not_before))

@@ -71,6 +71,7 @@ CREATE TABLE interval_queue_task (
     worker TEXT,
     admitted INTEGER,
     leased INTEGER,
+    prefetched INTEGER NOT NULL,
     stop TEXT CHECK (stop = 'cancel' OR stop = 'deadline' OR stop = 'release'),
     progress TEXT CHECK (progress IS NULL OR json_valid(progress)),
     ended INTEGER,

@@ -61,6 +61,7 @@ columns! { task;
     worker: worker => task.worker.map(text),
     admitted: admitted => task.admitted.map(micros),
     leased: leased => task.leased.map(micros),
+    prefetched: prefetched => task.prefetched,
     stop: stop => task.stop.map(|stop| stop.as_str()),
     progress: progress => task.progress.as_ref().map(json).transpose()?,
     ended: ended => task.ended.map(micros),
@@ -188,6 +189,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<(i64, Task), Fault> {
         worker: reader.some("no worker id")?,
         admitted: reader.some_micros()?,
         leased: reader.some_micros()?,
+        prefetched: reader.truth()?,
         stop: reader.word()?,
         progress: reader.json()?,
         ended: {
