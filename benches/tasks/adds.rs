@@ -9,13 +9,14 @@ const NO_END: usize = 1 << 40;
 pub(crate) async fn measure(
     place: &Place,
     contender: &Contender,
-    batch: usize,
-    size: usize,
+    processes: usize,
+    batch: [usize; 2],
     scale: Scale,
 ) -> Option<Figures> {
     prepare(place, contender).await?;
     let before = place.server.work().await;
-    let done = task_crew::run(contender.adders(place, NO_END, batch, size), NO_END, scale.time).await?;
+    let adders = contender.adders(place, processes, NO_END, batch);
+    let done = task_crew::run(adders, NO_END, scale.time).await?;
     let mut figures = vec![("tasks a second", done.rate()), ("CPU, µs", done.cpu * 1e6 / done.count)];
     figures.extend(per_task(before, place.server.work().await, done.count));
     Some(figures)

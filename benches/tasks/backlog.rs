@@ -12,6 +12,7 @@ use crate::{
     place::{Place, Places},
     server::Figures,
     steady,
+    task_contender::Contender,
 };
 
 /// How many tasks wait for two keys.
@@ -42,8 +43,6 @@ async fn fill(hand: &Hand, count: usize, time: Duration, make: impl Fn(usize, Ne
 /// the host does concerns all of them.
 pub(crate) async fn measure(place: &Place, places: &mut Places, scale: Scale) -> Option<Figures> {
     let time = scale.fill / scale.share as u32;
-    Hand::at(&place.url).await;
-
     let beside_keyed = places.make(place.setting);
     let hand = Hand::at(&beside_keyed.url).await;
     let key = |number: usize| Some(Key::new(KEYS[number % KEYS.len()]).unwrap());
@@ -61,7 +60,7 @@ pub(crate) async fn measure(place: &Place, places: &mut Places, scale: Scale) ->
     let mut rates = [const { Vec::new() }; 3];
     for _ in 0..TURNS {
         for (rates, place) in rates.iter_mut().zip([place, &beside_keyed, &beside_due]) {
-            rates.push(steady::run(place, JOBS, scale).await?.rate());
+            rates.push(steady::run(place, &Contender::Worker, JOBS, scale).await?.rate());
         }
     }
     let [alone, beside_keyed, beside_due] = rates;

@@ -7,14 +7,12 @@ use crate::{
     case::Scale,
     place::Place,
     server::Figures,
-    task_contender::Contender,
+    task_contender::{ADDED, Contender, PROCESSES},
     task_crew,
 };
 
 /// How many tasks wait at most, whatever runs them.
 const TASKS: usize = 60_000;
-/// How many are added at once before.
-const ADDED: usize = 100;
 
 /// Adds tasks, as many as there is time for, and has processes run them for a while.
 pub(crate) async fn measure(
@@ -28,7 +26,7 @@ pub(crate) async fn measure(
     let empty = place.server.memory();
     let tasks = TASKS / scale.share;
     let patience = 2 * scale.time;
-    let added = task_crew::run(contender.adders(place, tasks, ADDED, size), tasks, patience).await?.count;
+    let added = task_crew::run(contender.adders(place, PROCESSES, tasks, [ADDED, size]), tasks, patience).await?.count;
     let memory = place.server.memory().zip(empty).map(|(full, empty)| (full - empty) / added);
     let dead = place.server.dead().await;
     let before = place.server.work().await;

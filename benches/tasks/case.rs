@@ -14,6 +14,10 @@ use crate::{
     task_contender::Contender,
 };
 
+/// Bytes of a payload, usually and at most.
+pub(crate) const SMALL: usize = 100;
+pub(crate) const LARGE: usize = 4_000;
+
 /// A row of a table.
 #[derive(Debug)]
 pub(crate) struct Case {
@@ -26,10 +30,10 @@ pub(crate) struct Case {
 /// What is measured.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
-    Adds { contender: Contender, batch: usize, size: usize },
+    Adds { contender: Contender, processes: usize, batch: usize, size: usize },
     Burn { contender: Contender, batch: usize, size: usize },
-    Steady { jobs: usize },
-    OpenLoop,
+    Steady { contender: Contender, jobs: usize },
+    OpenLoop { contender: Contender },
     Degraded,
     Backlog,
     Killed,
@@ -53,16 +57,16 @@ impl What {
             Self::Adds { .. } => "Adds",
             Self::Burn { .. } => "Burn-down",
             Self::Steady { .. } => "Steady",
-            Self::OpenLoop => "Open loop",
+            Self::OpenLoop { .. } => "Open loop",
             Self::Degraded => "Degraded",
             Self::Backlog => "Backlog",
             Self::Killed => "Killed",
         }
     }
 
-    /// Whether it is measured at both durabilities: what costs no flush is not.
+    /// Whether it is measured at both durabilities, or only at the faster one.
     pub(crate) fn is_durable(&self) -> bool {
-        matches!(self, Self::Adds { .. } | Self::Burn { .. })
+        matches!(self, Self::Adds { size, .. } | Self::Burn { size, .. } if *size == SMALL)
     }
 
     /// Whether it is measured in each run: a full store takes long.
@@ -70,15 +74,27 @@ impl What {
         !matches!(self, Self::Degraded | Self::Backlog)
     }
 
-    pub(crate) fn is_peer(&self) -> bool {
-        matches!(self, Self::Adds { contender, .. } | Self::Burn { contender, .. } if contender.is_peer())
+    /// The library whose tasks are added or run, if this is compared with others.
+    pub(crate) fn contender(&self) -> Option<&Contender> {
+        match self {
+            Self::Adds { contender, .. }
+            | Self::Burn { contender, .. }
+            | Self::Steady { contender, .. }
+            | Self::OpenLoop { contender } => Some(contender),
+            Self::Degraded | Self::Backlog | Self::Killed => None,
+        }
+    }
+
+    fn is_peer(&self) -> bool {
+        self.contender().is_some_and(Contender::is_peer)
     }
 
     /// What tells it from others in its table.
     pub(crate) fn labels(&self) -> Vec<(&'static str, String)> {
         match self {
-            Self::Adds { contender, batch, size } => vec![
+            Self::Adds { contender, processes, batch, size } => vec![
                 ("payload", bytes(*size)),
+                ("processes", processes.to_string()),
                 ("added at once", batch.to_string()),
                 ("what", contender.adder()),
             ],
@@ -87,18 +103,24 @@ impl What {
                 ("what", contender.name()),
                 ("at once", if contender.is_peer() { String::new() } else { batch.to_string() }),
             ],
-            Self::Steady { jobs } => vec![("jobs of a worker", jobs.to_string())],
-            Self::OpenLoop | Self::Degraded | Self::Backlog | Self::Killed => Vec::new(),
+            Self::Steady { contender, jobs } => vec![
+                ("what", contender.name()),
+                ("jobs of a worker", if contender.is_peer() { String::new() } else { jobs.to_string() }),
+            ],
+            Self::OpenLoop { contender } => vec![("what", contender.name())],
+            Self::Degraded | Self::Backlog | Self::Killed => Vec::new(),
         }
     }
 
-    /// Whether the two may be compared.
-    fn is_alike(&self, other: &Self) -> bool {
+    /// Whether the other, of another library, is the same case.
+    pub(crate) fn is_alike(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Adds { batch, size, .. }, Self::Adds { batch: other, size: of_other, .. }) => {
-                (batch, size) == (other, of_other)
-            }
+            (
+                Self::Adds { processes, batch, size, .. },
+                Self::Adds { contender, processes: by, batch: other, size: of_other },
+            ) => (contender.at_most(*processes), batch, size) == (*by, other, of_other),
             (Self::Burn { size, .. }, Self::Burn { size: other, .. }) => size == other,
+            (Self::Steady { .. }, Self::Steady { .. }) => true,
             _ => false,
         }
     }
@@ -146,14 +168,14 @@ impl Case {
 impl What {
     async fn measure(&self, place: &Place, places: &mut Places, scale: Scale) -> Option<Figures> {
         match self {
-            Self::Adds { contender, batch, size } => {
-                adds::measure(place, contender, *batch, *size, scale).await
+            Self::Adds { contender, processes, batch, size } => {
+                adds::measure(place, contender, *processes, [*batch, *size], scale).await
             }
             Self::Burn { contender, batch, size } => {
                 burn::measure(place, contender, *batch, *size, scale).await
             }
-            Self::Steady { jobs } => steady::measure(place, *jobs, scale).await,
-            Self::OpenLoop => open_loop::measure(place, places, scale).await,
+            Self::Steady { contender, jobs } => steady::measure(place, contender, *jobs, scale).await,
+            Self::OpenLoop { contender } => open_loop::measure(place, contender, places, scale).await,
             Self::Degraded => Some(degraded::measure(place, places, scale).await),
             Self::Backlog => backlog::measure(place, places, scale).await,
             Self::Killed => degraded::kill(place).await,

@@ -15,8 +15,8 @@ use crate::{
     task_crew::Process,
 };
 
-/// How many wait, and then have ended, if there is time.
-const MANY: usize = 1_000_000;
+/// Maximum number that wait, and then have ended.
+const MANY: usize = 450_000;
 /// How many wait for their keys.
 const KEYED: usize = 100_000;
 const KEYS: [&str; 2] = ["a", "b"];

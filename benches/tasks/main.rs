@@ -1,9 +1,7 @@
-//! What stored tasks cost, on every store and beside other libraries.
+//! What stored tasks cost on each store, compared with other libraries.
 //!
-//!     cargo bench --quiet --bench tasks                    ten minutes
-//!     cargo bench --quiet --bench tasks -- --peers         beside other libraries
-//!     cargo bench --bench tasks -- --only SQLite           only what has this in its name
-//!     cargo bench --bench tasks -- --quick                 to see that it works
+//!     scripts/benchmarks tasks --store sqlite --peers      one store: five minutes
+//!     cargo bench --quiet --bench tasks -- --quick         to see that it works
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that fails says so")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
@@ -15,6 +13,7 @@ mod case;
 #[path = "../pace/clock.rs"]
 #[allow(dead_code, reason = "it uses some of it")]
 mod clock;
+mod compared;
 mod degraded;
 #[path = "../pace/figures.rs"]
 #[allow(dead_code, reason = "it uses some of them")]
@@ -59,11 +58,19 @@ mod state {
     }
 }
 
-use std::{env, error::Error, time::Duration};
+use std::{
+    env,
+    error::Error,
+    process::ExitCode,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use clap::{Parser, Subcommand};
 
-use crate::{case::Scale, place::Places};
+use crate::{
+    case::Scale,
+    place::{Kind, Places},
+};
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
@@ -73,26 +80,30 @@ const QUICK_TIME: Duration = Duration::from_millis(100);
 /// The part of the tasks that a quick run has.
 const QUICK_SHARE: usize = 100;
 
-/// Measures stored tasks: on a directory, on SQLite, and on servers of Redis and PostgreSQL that it starts itself.
+/// Measures stored tasks on a directory, on SQLite, and on servers of Redis and PostgreSQL that it starts.
 ///
-/// Shown are medians of several runs, everything once before anything again.
+/// Prints a section of docs/benchmarks.md for each store. Figures are medians of the runs. Each run measures every
+/// case once.
 #[derive(Debug, Parser)]
 #[command(name = "cargo bench --bench tasks --", bin_name = "cargo bench --bench tasks --")]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true, max_term_width = 110)]
 struct Arguments {
-    /// How often each is run [default: 3, with --quick 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    runs: Option<u32>,
-    /// Only what has this in its name: a store, a part, a durability or a library, as the page calls them.
+    /// Measure only these stores. Default: all.
+    #[arg(long, value_name = "STORE", value_delimiter = ',')]
+    store: Vec<Kind>,
+    /// Measure only cases with this text in their names, such as a part, a durability or a library of the page.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Also other libraries. The first run installs them into target/benchmarks/peers.
+    /// Number of runs.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Measure other libraries, too. The first run installs them into target/benchmarks/peers.
     #[arg(long)]
     peers: bool,
-    /// How long it may take at most to fill a store with a million tasks: what is not there by then is left out.
-    #[arg(long, value_name = "SECONDS", default_value = "10")]
+    /// Maximum time to fill a store. Tasks that are not stored by then are left out.
+    #[arg(long, value_name = "SECONDS", default_value = "60")]
     fill: u64,
-    /// Little of everything, once: to see that it works, not to be quoted.
+    /// Measure a hundredth of each case, to see that it works. The figures mean nothing.
     #[arg(long)]
     quick: bool,
     /// Given by `cargo bench`, but not by `cargo test`.
@@ -113,38 +124,54 @@ enum Role {
     Runner(roles::Runner),
 }
 
-fn main() {
+fn main() -> ExitCode {
     let arguments = match env::args().len() {
-        // `cargo test --benches` says nothing: that only shows that the benchmark works, and there may be no server.
-        1 => Arguments::parse_from(["tasks", "--quick", "--only", "SQLite"]),
+        // `cargo test --benches` passes no argument: there may be no server.
+        1 => Arguments::parse_from(["tasks", "--quick", "--store", "sqlite"]),
         _ => Arguments::parse(),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
         match arguments.role {
             Some(Role::Adder(adder)) => adder.work().await,
             Some(Role::Stepper(stepper)) => stepper.work().await,
             Some(Role::Runner(runner)) => runner.work().await,
-            None => measure(&arguments).await,
+            None => return measure(&arguments).await,
         }
+        Ok(())
     });
     // Nobody waits for what is still to be closed.
     runtime.shutdown_background();
+    ended.map_or_else(
+        |error| {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        },
+        |()| ExitCode::SUCCESS,
+    )
 }
 
-async fn measure(arguments: &Arguments) {
-    let quick = arguments.quick;
-    let runs = arguments.runs.unwrap_or(if quick { 1 } else { 3 });
+async fn measure(arguments: &Arguments) -> Result<(), Failure> {
+    let (quick, runs) = (arguments.quick, arguments.runs);
     let scale = Scale {
         share: if quick { QUICK_SHARE } else { 1 },
         time: if quick { QUICK_TIME } else { TIME },
         fill: Duration::from_secs(arguments.fill),
     };
-    page::head(&command(), runs, scale.time, quick);
     let mut places = Places::default();
+    let kinds = if arguments.store.is_empty() { &Kind::ALL[..] } else { &arguments.store };
+    let settings = places.settings(kinds, !quick).await;
     let only = arguments.only.as_deref();
-    let settings = places.settings(&plan::kinds(only), !quick).await;
     let mut cases = plan::cases(&settings, arguments.peers, only);
+    if cases.is_empty() {
+        return Err(match only.filter(|_| !settings.is_empty()) {
+            Some(only) => format!(
+                "--only {only:?} fits no case: give a part of the page, such as Adds, a durability, such as full, or a library"
+            ),
+            None => "none of these stores can be measured here".into(),
+        }
+        .into());
+    }
     for run in 0..runs {
         if !quick {
             eprintln!("run {} of {runs}", run + 1);
@@ -153,12 +180,19 @@ async fn measure(arguments: &Arguments) {
             case.measure(&mut places, scale).await;
         }
     }
-    page::tables(&cases);
+    page::print(&cases, &made(scale.time, runs, quick));
+    Ok(())
 }
 
-/// The command that runs it so again.
-fn command() -> String {
+/// How the figures of a section were made.
+fn made(time: Duration, runs: u32, quick: bool) -> String {
     let arguments: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
-    let separator = if arguments.is_empty() { "" } else { " -- " };
-    format!("cargo bench --quiet --bench tasks{separator}{}", arguments.join(" "))
+    let now = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(clock::wall())).to_string();
+    let day = now.split('T').next().unwrap_or_default();
+    let quick = if quick { "This was a quick run: its figures mean nothing. " } else { "" };
+    let figures = if runs == 1 { "One run".to_owned() } else { format!("Medians of {runs} runs") };
+    format!(
+        "{quick}Made on {day} by `scripts/benchmarks tasks {}`. {figures}; each case was measured for {time:?}.",
+        arguments.join(" ")
+    )
 }

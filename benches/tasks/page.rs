@@ -1,11 +1,10 @@
-//! The page: what was found, place by place, in Markdown.
-
-use std::time::Duration;
+//! The page: what was found, store by store, in Markdown.
 
 use interval_queue_report::paragraph;
 
 use crate::{
     case::Case,
+    compared,
     figures::figure,
     machine,
     place::{Kind, Setting},
@@ -13,97 +12,108 @@ use crate::{
     table::{column, table},
 };
 
-/// What is said of each part.
+/// The parts of a section, each with what it measures.
 const PARTS: &[(&str, &str)] = &[
-    ("Adds", "Four processes add tasks, one command after the other."),
+    ("Adds", "Processes add tasks, one command after the other."),
     (
         "Burn-down",
-        "Tasks are added first, which is not counted; then four processes run them, from the first start to the last end. \
-         *steps* are the commands of a worker by themselves, each of which completes and leases so many; `Worker` is the one of \
-         the library with so many jobs, and an empty handler.",
+        "Tasks are added first, which is not measured. Then four processes run them, from the first start to the last \
+         end. *steps* are a worker's commands alone: each completes and leases that many tasks. `Worker` runs that many \
+         tasks at once, with an empty handler.",
     ),
     (
         "Steady",
-        "Four processes with a `Worker` and an empty handler add what they run, 100 at once; adding is counted.",
+        "Four processes add what they run, 100 tasks at once, with an empty handler. Adding is measured, too.",
     ),
     (
         "Open loop",
-        "From the instant at which a task was due to be added to its start: at half of what four workers with 16 jobs managed \
-         before while they added, and 50 a second with one worker that is idle and hears of each.",
+        "One process offers tasks at random instants (a Poisson process), at half of the rate that the same workers reach \
+         while they add. Tasks that become due within 2 ms are added together. The time is from the instant at which a task \
+         is due to its start. Idle: 50 tasks a second, and one worker.",
     ),
     (
         "Degraded",
-        "A step that completes ten tasks and leases ten, as a multiple of the same on an empty store: with that many ready, then \
-         with that many ended, with that many waiting for two keys, and after that many ran beside a transaction that is held open.",
+        "A step completes ten tasks and leases ten. Ratios compare its time with that on an empty store: with ready tasks, \
+         after they have ended, with tasks that two keys block, and during an open transaction. In that transaction the \
+         given number of tasks ran.",
     ),
     (
         "Backlog",
-        "Four processes with a `Worker` of ten jobs and an empty handler add what they run, 100 at once: alone, then while that many \
-         tasks behind two keys wait to be admitted, and while that many that became due at one instant do, in turn, seven times. A \
-         ratio is that to alone, the median of the turns; tasks of the backlog have a lower priority, so they hardly run meanwhile.",
+        "Four processes with a `Worker` of ten jobs add what they run, 100 tasks at once: first alone, then while tasks of \
+         two keys wait, and while tasks wait that became due at one instant. The three take turns, seven times. A ratio \
+         compares with the rate alone. Tasks of the backlog have a lower priority, so few of them run.",
     ),
     (
         "Killed",
-        "One of four workers is killed while it runs ten tasks: until all ten have started in the others.",
+        "One of four workers is killed while it runs ten tasks. The time ends when all ten have started again.",
     ),
 ];
 const RATE: &str = "tasks a second";
 const RATIO: &str = "ratio";
+/// What is printed before the sections.
+const HEAD: &str = include_str!("../pace/document/stored_tasks.md");
 
-/// Why it is not faster.
+/// What a commit syncs.
+fn durability(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Directory => {
+            "*fsync always* syncs each file and its directory before a command returns. *fsync never* syncs nothing, and \
+             neither does python-task-queue, except for a counter."
+        }
+        Kind::Sqlite => {
+            "Both durabilities use the write-ahead log. *relaxed* sets `synchronous=NORMAL`: a commit syncs nothing, a \
+             checkpoint syncs the log and the file. *full* sets `synchronous=FULL`: each commit syncs the log. effectum \
+             sets NORMAL and has no option for FULL. huey runs with both values."
+        }
+        Kind::Redis => "*AOF everysec* appends each command to a file and syncs it once a second. *no AOF* syncs nothing.",
+        Kind::Postgres => {
+            "*commit on* sets `synchronous_commit=on` for the database: each commit syncs the WAL. With *commit off* the \
+             server syncs it later, at most 0.6 s. Both apply to all libraries."
+        }
+    }
+}
+
+/// What limits the speed of a store.
 fn limits(kind: Kind) -> &'static str {
     match kind {
         Kind::Directory => {
-            "What limits it: one lock, so one command at a time; and that a task is a file, which is made, renamed to be \
-             leased, and written and renamed when it has ended. That is work of the kernel, most of all for small files that \
-             are new. With fsync it is the disk."
+            "What limits it: one lock admits one command at a time. A task is a file: it is created, renamed when leased, \
+             and written and renamed when it ends. That is work of the kernel, most of it for new small files. With fsync \
+             the disk is the limit."
         }
         Kind::Sqlite => {
-            "What limits it: one writer at a time, and a transaction for each command, which commands of a process share. \
-             With full durability a step of one is mostly its flush."
+            "What limits it: SQLite has one writer at a time, and each command is a transaction. Commands of one process \
+             share transactions. With full durability a step of one task mostly waits for its sync."
         }
         Kind::Redis => {
-            "What limits it: the server runs one command at a time, and the rules in it are Lua. With many tasks at once it \
-             is what each of them takes there, with one it is the script that is started and the queue that is read."
+            "What limits it: the server runs one command at a time, and the rules in it are Lua. With many tasks at once \
+             the time per task counts, with one the start of the script and the queue's header."
         }
         Kind::Postgres => {
-            "What limits it: the processor of the server. It starts the same statements for a command whatever they find, \
-             and a step of one pays for them alone. A row is written anew when its task is leased and when it has ended, with \
-             entries in the indexes of its state: that is the WAL. Ten times a second one step does the housekeeping of all, \
-             and others wait for it."
+            "What limits it: the processor of the server. It starts the same statements for each command, and a step of \
+             one task pays for them alone. A row is written again when its task is leased and when it ends, with entries \
+             in the indexes of its state: that is the WAL."
         }
     }
 }
 
-/// What it begins with.
-pub(crate) fn head(command: &str, runs: u32, time: Duration, is_quick: bool) {
+/// Prints the page: a section for each store, with how its figures were made.
+pub(crate) fn print(cases: &[Case], made: &str) {
     let Machine { processor, cores, memory_gib, system, disk } = machine::this();
-    println!("## Stored tasks\n");
-    println!(
-        "{}",
-        paragraph(&format!(
-            "How many tasks go through a store, how soon they start, and what that costs. Made by `{command}`; figures are medians \
-         of {runs}, everything once before anything again, each measured for {time:?}. A ratio is that to the best of the other \
-         libraries in the same case; CPU and what the server does are for each task. Rows of one table may be compared, \
-         figures of different machines may not. [How the others are set up](https://github.com/interval-queue/interval-queue/blob/main/benches/peers/README.md#stored-tasks)."
-        ))
+    println!("{HEAD}");
+    let made = format!(
+        "{made} Machine: {processor}, {cores} cores, {memory_gib} GiB of memory; {system}; files on {disk}."
     );
-    if is_quick {
-        println!("This was a quick run: nothing to be quoted.\n");
-    }
-    let machine =
-        format!("{processor}, {cores} cores, {memory_gib} GiB of memory; {system}; files on {disk}.");
-    println!("{}", paragraph(&machine));
-}
-
-/// All tables.
-pub(crate) fn tables(cases: &[Case]) {
     for kind in Kind::ALL {
         let is_of = |case: &&Case| case.setting.kind == kind;
         if !cases.iter().any(|case| is_of(&case)) {
             continue;
         }
-        println!("### {}\n", kind.name());
+        println!("### {}\n\n{}", kind.name(), paragraph(&made));
+        println!("{}", paragraph(durability(kind)));
+        if let Some(table) = compared::table_of(kind, cases) {
+            println!("#### {}: Compared\n\n{}\n{table}", kind.name(), paragraph(compared::WHAT));
+        }
         for (part, what) in PARTS {
             let of_part = cases.iter().filter(is_of).filter(|case| case.what.part() == *part);
             let mut rows: Vec<&Case> = of_part.filter(|case| !case.runs.is_empty()).collect();

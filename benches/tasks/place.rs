@@ -2,8 +2,8 @@
 
 use std::{env, process::Command, sync::Arc};
 
+use clap::ValueEnum;
 use interval_queue::connect;
-use interval_queue_report::paragraph;
 use interval_queue_test_support::{PostgresServer, RedisServer};
 use tempfile::TempDir;
 
@@ -17,7 +17,7 @@ const POSTGRES: [(&str, &str); 3] =
 const PATIENCE: &str = "60s";
 
 /// A kind of store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
     Directory,
     Sqlite,
@@ -155,7 +155,7 @@ impl Places {
                 None if both => settings.extend([false, true].map(setting)),
                 None => settings.push(setting(false)),
                 Some(why) => {
-                    println!("{}", paragraph(&format!("{} is left out: {why}.", kind.name())));
+                    eprintln!("{} is left out: {why}", kind.name());
                 }
             }
         }

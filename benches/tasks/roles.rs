@@ -1,6 +1,6 @@
 //! What a process of this library does: it adds tasks, makes steps, or runs a worker.
 
-use std::{sync::Arc, time::Duration};
+use std::{sync::Arc, thread, time::Duration};
 
 use async_trait::async_trait;
 use clap::Args;
@@ -10,26 +10,23 @@ use interval_queue::{
     task_contract::{Command, Reply, TaskStore},
 };
 use interval_queue_tasks::{Context, Task, TaskError, TaskQueue, Worker};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::sleep;
 
 use crate::{
     clock,
     hand::{Hand, QUEUE, text},
     tally::Tally,
+    task_contender::ADDED,
 };
 
 /// The kind of tasks that do nothing.
 const NOTHING: &str = "default";
 /// The kind of tasks whose payload is the instant at which they should have been added.
 const TIMED: &str = "timed";
-/// How often those that are due are added together, at a given rate.
+/// Tasks that become due within this time are added together.
 const TICK: Duration = Duration::from_millis(2);
-/// By how much a timer of tokio may be late, with what the host adds.
-const TIMER: Duration = Duration::from_micros(1_500);
 /// How many tasks a process that adds and runs is ahead at most.
 const AHEAD: u64 = 500;
-/// How many a process adds at once that runs, too.
-const ADDED: usize = 100;
 
 /// A process that adds tasks.
 #[derive(Clone, Debug, Args)]
@@ -93,25 +90,20 @@ async fn add(queue: &TaskQueue, payload: &str, count: usize) {
     queue.add_all((0..count).map(|_| Task::new(NOTHING, payload))).await.unwrap();
 }
 
-/// Adds at even instants, and together what is due together; it does not wait for what runs them.
+/// Offers tasks at random instants, `rate` a second (a Poisson process), whether or not earlier ones have started.
 async fn add_timed(queue: TaskQueue, tally: Arc<Tally>, rate: f64) {
-    let (began, first) = (Instant::now(), clock::monotonic());
-    let mut added = 0;
+    let mut due = clock::monotonic();
     loop {
-        let due = (began.elapsed().as_secs_f64() * rate) as u64 + 1;
-        let instant = |number: u64| first + (number as f64 / rate * 1e9) as u64;
-        if due > added {
-            let tasks = (added..due).map(|number| Task::new(TIMED, &instant(number)));
-            queue.add_all(tasks).await.unwrap();
-            tally.add((due - added) as usize);
-            added = due;
+        let (now, mut instants) = (clock::monotonic(), Vec::new());
+        while due <= now {
+            instants.push(due);
+            due += (-(1.0 - rand::random::<f64>()).ln() / rate * 1e9) as u64;
         }
-        let next = (began + Duration::from_secs_f64(added as f64 / rate)).max(Instant::now() + TICK);
-        // A timer may be as late as that.
-        sleep_until(next - TIMER).await;
-        while Instant::now() < next {
-            std::hint::spin_loop();
-        }
+        queue.add_all(instants.iter().map(|due| Task::new(TIMED, due))).await.unwrap();
+        tally.add(instants.len());
+        let next = due.max(now + TICK.as_nanos() as u64);
+        // Timers of tokio have milliseconds; this thread has nothing else to do.
+        thread::sleep(Duration::from_nanos(next.saturating_sub(clock::monotonic())));
     }
 }
 

@@ -5,29 +5,28 @@ use crate::{
     case::Scale,
     place::Place,
     server::Figures,
-    task_contender::{Contender, PROCESSES, ours},
+    task_contender::Contender,
     task_crew::{self, Done},
 };
 
-/// Workers with so many jobs, which add what they run.
-pub(crate) async fn measure(place: &Place, jobs: usize, scale: Scale) -> Option<Figures> {
-    prepare(place, &Contender::Worker).await?;
+/// Workers, ours with `jobs` at once, which add what they run.
+pub(crate) async fn measure(
+    place: &Place,
+    contender: &Contender,
+    jobs: usize,
+    scale: Scale,
+) -> Option<Figures> {
     let before = place.server.work().await;
-    let done = run(place, jobs, scale).await?;
-    let mut figures = vec![
-        ("tasks a second", done.rate()),
-        ("CPU, µs", done.cpu * 1e6 / done.count),
-        ("commands", done.commands / done.count),
-    ];
+    let done = run(place, contender, jobs, scale).await?;
+    let mut figures = vec![("tasks a second", done.rate()), ("CPU, µs", done.cpu * 1e6 / done.count)];
+    if !contender.is_peer() {
+        figures.push(("commands", done.commands / done.count));
+    }
     figures.extend(per_task(before, place.server.work().await, done.count));
     Some(figures)
 }
 
-pub(crate) async fn run(place: &Place, jobs: usize, scale: Scale) -> Option<Done> {
-    let worker = |_| {
-        let mut command = ours("runner", place, [jobs]);
-        command.arg("--adding");
-        command
-    };
-    task_crew::run((0..PROCESSES).map(worker), usize::MAX, scale.time).await
+pub(crate) async fn run(place: &Place, contender: &Contender, jobs: usize, scale: Scale) -> Option<Done> {
+    prepare(place, contender).await?;
+    task_crew::run(contender.steady(place, jobs), usize::MAX, scale.time).await
 }

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use futures::future::join_all;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
     process::{Child, ChildStdin, ChildStdout, Command},
@@ -125,10 +126,8 @@ pub(crate) async fn run(
     enough: usize,
     at_most: Duration,
 ) -> Option<Done> {
-    let mut crew = Vec::new();
-    for command in commands {
-        crew.push(Process::start(command).await?);
-    }
+    let started = join_all(commands.into_iter().map(Process::start)).await;
+    let mut crew = started.into_iter().collect::<Option<Vec<_>>>()?;
     let cpu = |crew: &[Process]| crew.iter().map(Process::cpu).sum::<f64>();
     let before = cpu(&crew);
     let began = clock::monotonic();

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use interval_queue_report::paragraph;
 use tokio::process::Command;
 
 use crate::{
@@ -105,6 +104,16 @@ const PEERS: &[Peer] = &[
         is_prepared: true,
     },
     Peer {
+        name: "pgmq",
+        language: Some(Language::Python),
+        kind: Kind::Postgres,
+        settings: &["one by one", "batches"],
+        full: BOTH,
+        processes: PROCESSES,
+        adds_several: true,
+        is_prepared: true,
+    },
+    Peer {
         name: "procrastinate",
         language: Some(Language::Python),
         kind: Kind::Postgres,
@@ -151,8 +160,7 @@ impl Peer {
                 })
             }
             Err(error) => {
-                let text = format!("{} cannot be installed here and is left out: {error}.", self.name);
-                println!("{}", paragraph(&text));
+                eprintln!("{} cannot be installed here and is left out: {error}", self.name);
                 None
             }
         }
@@ -162,6 +170,12 @@ impl Peer {
 impl Installed {
     pub(crate) fn title(&self) -> String {
         format!("{} {}", self.peer.name, self.version)
+    }
+
+    /// Whether it is this library in a setting of this name, or in its first one if the name is empty.
+    pub(crate) fn is(&self, name: &str, setting: &str, number: usize) -> bool {
+        self.peer.name == name
+            && if setting.is_empty() { number == 0 } else { self.peer.settings[number] == setting }
     }
 
     pub(crate) fn name(&self, setting: usize) -> String {
@@ -189,20 +203,19 @@ impl Installed {
         Some(())
     }
 
-    /// Processes that do something together: add so many in all, so many at once, of so many bytes; or run them.
-    pub(crate) fn commands(
-        &self,
-        place: &Place,
-        setting: usize,
-        role: &str,
-        numbers: [usize; 3],
-    ) -> Vec<Command> {
-        let [count, batch, size] = numbers;
-        let numbers = [count / self.peer.processes, batch, size];
-        (0..self.peer.processes).map(|_| self.command(place, setting, role, numbers)).collect()
+    /// How many processes of it can use one queue, at most [`PROCESSES`].
+    pub(crate) fn processes(&self) -> usize {
+        self.peer.processes
     }
 
-    fn command(&self, place: &Place, setting: usize, role: &str, numbers: [usize; 3]) -> Command {
+    /// Whether this setting is the one that does best.
+    pub(crate) fn is_best(&self, setting: usize) -> bool {
+        setting + 1 == self.peer.settings.len()
+    }
+
+    /// A process that does something. `numbers`: how many tasks, or how many a second; how many at once;
+    /// how many bytes each.
+    pub(crate) fn command(&self, place: &Place, setting: usize, role: &str, numbers: [usize; 3]) -> Command {
         let mut command = Command::new(&self.command[0]);
         command.args(&self.command[1..]).args([&place.bare, role, self.peer.settings[setting]]);
         command.arg(if place.setting.is_full { "full" } else { "relaxed" });

@@ -7,7 +7,7 @@ import { run } from "../process.mjs";
 await run(async ({ url, setting, role }) => {
   const place = new URL(url);
   const connect = (options) => new Redis({ host: place.hostname, port: Number(place.port), ...options });
-  const queue = role === "add" ? new Queue("bench", { connection: connect() }) : undefined;
+  const queue = ["add", "steady", "offer"].includes(role) ? new Queue("bench", { connection: connect() }) : undefined;
   await queue?.waitUntilReady();
   return {
     add(payloads) {
@@ -18,7 +18,7 @@ await run(async ({ url, setting, role }) => {
       // https://docs.bullmq.io/guide/going-to-production: "maxRetriesPerRequest: null" for workers.
       const connection = connect({ maxRetriesPerRequest: null });
       const concurrency = Number(setting.split(" ")[1]);
-      const worker = new Worker("bench", async () => ran(), { connection, concurrency });
+      const worker = new Worker("bench", async (job) => ran(job.data.payload), { connection, concurrency });
       worker.on("error", (error) => console.error(String(error)));
     },
   };

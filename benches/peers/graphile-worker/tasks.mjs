@@ -11,7 +11,7 @@ const best = {
 };
 
 await run(async ({ url, setting, role }) => {
-  const utils = role === "work" ? undefined : await makeWorkerUtils({ connectionString: url, logger: quiet });
+  const utils = ["work", "timed"].includes(role) ? undefined : await makeWorkerUtils({ connectionString: url, logger: quiet });
   return {
     prepare: () => utils.migrate(),
     add(payloads) {
@@ -22,7 +22,7 @@ await run(async ({ url, setting, role }) => {
       const worker = setting === "default" ? {} : best.worker;
       const preset = { worker: { connectionString: url, logger: quiet, ...worker } };
       if (setting !== "default") preset.worker.concurrentJobs = best.concurrentJobs;
-      const taskList = { nothing: async () => ran() };
+      const taskList = { nothing: async ({ payload }) => ran(payload) };
       await work({ preset, taskList, noHandleSignals: true });
     },
   };

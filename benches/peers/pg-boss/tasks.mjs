@@ -16,7 +16,7 @@ await run(async ({ url, setting, role }) => {
     },
     async work(ran) {
       const best = { batchSize: 500, pollingIntervalSeconds: 0.5, burstWhenBatchFull: true };
-      await boss.work("bench", setting === "default" ? {} : best, async (jobs) => ran(jobs.length));
+      await boss.work("bench", setting === "default" ? {} : best, async (jobs) => ran(...jobs.map(({ data }) => data.payload)));
     },
   };
 });

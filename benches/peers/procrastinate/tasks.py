@@ -20,7 +20,7 @@ app = procrastinate.App(connector=procrastinate.PsycopgConnector(conninfo=proces
 
 @app.task(name="nothing")
 async def nothing(payload):
-    process.ran()
+    process.ran(payload)
 
 
 async def main():
@@ -29,15 +29,33 @@ async def main():
             await app.schema_manager.apply_schema_async()
         process.begin()
         while process.role == "add" and process.done < process.count:
-            if process.batch == 1:
-                await nothing.defer_async(payload=process.payload)
-            else:
-                await nothing.batch_defer_async(*[{"payload": process.payload}] * process.batch)
-            process.ran(process.batch)
-        if process.role == "work":
+            await add([process.payload] * process.batch)
+            process.tally(process.batch)
+        if process.role == "offer":
+            for payloads in process.offers():
+                await add(payloads)
+                process.tally(len(payloads))
+        if process.runs:
             concurrency = int(process.setting.split(" ")[1])
-            await app.run_worker_async(concurrency=concurrency, install_signal_handlers=False)
+            worker = app.run_worker_async(concurrency=concurrency, install_signal_handlers=False)
+            await asyncio.gather(worker, top_up())
         process.wait()
+
+
+async def add(payloads):
+    if len(payloads) == 1:
+        await nothing.defer_async(payload=payloads[0])
+    else:
+        await nothing.batch_defer_async(*[{"payload": payload} for payload in payloads])
+
+
+async def top_up():
+    while process.role == "steady":
+        if process.is_short():
+            process.added += process.batch
+            await add([process.payload] * process.batch)
+        else:
+            await asyncio.sleep(0.002)
 
 
 asyncio.run(main())

@@ -17,12 +17,12 @@ queue = rq.Queue("bench", connection=redis)
 NOTHING = "builtins.len"
 
 
-class Worker(getattr(rq, process.setting if process.role == "work" else "Worker")):
+class Worker(getattr(rq, process.setting if process.runs else "Worker")):
     """Counts here what runs in a process of its own with the worker that is the default."""
 
     def execute_job(self, job, queue):
-        super().execute_job(job, queue)
-        process.ran()
+        process.ran(*job.args)
+        return super().execute_job(job, queue)
 
 
 def add(payloads):
@@ -32,10 +32,8 @@ def add(payloads):
         queue.enqueue_many([rq.Queue.prepare_data(NOTHING, (payload,)) for payload in payloads])
 
 
-process.begin()
-if process.role == "add":
-    process.add_by(add)
-else:
+process.begin_with(add)
+if process.runs:
     # Two lines for each job are for those who look at them.
     Worker([queue], connection=redis).work(logging_level=logging.WARNING)
 process.wait()

@@ -15,12 +15,10 @@ queue = TaskQueue(f"fq://{process.url}", progress=False)
 
 @queueable
 def nothing(payload):
-    process.ran()
+    process.ran(payload)
 
 
-process.begin()
-if process.role == "add":
-    process.add_by(lambda payloads: queue.insert([partial(nothing, payload) for payload in payloads]))
-else:
+process.begin_with(lambda payloads: queue.insert([partial(nothing, payload) for payload in payloads]))
+if process.runs:
     queue.poll()
 process.wait()

@@ -16,6 +16,10 @@ pub struct Lead {
 const MIN_LEAD: Duration = Duration::from_millis(2);
 /// Least lead before the first measurement.
 const FIRST_LEAD: Duration = Duration::from_millis(4);
+/// Least lead of a fast queue: one command requests the slots of this time.
+const BATCH_LEAD: Duration = Duration::from_millis(50);
+/// Maximum number of intervals in [`BATCH_LEAD`]: they bound what a killed process has in hand.
+const MAX_BATCH: u64 = 5;
 
 impl Lead {
     /// Records the time of a reply.
@@ -33,7 +37,15 @@ impl Lead {
         self.round_trip.mean
     }
 
-    /// The lead of the next step.
+    /// The lead of the next step of a queue with this interval. If several slots fit into
+    /// [`BATCH_LEAD`], they are requested together, and a late timer wastes none.
+    pub fn of_requests(&self, interval: Micros) -> Micros {
+        let batch = Micros::from_duration(BATCH_LEAD);
+        let least = if interval * 2 <= batch { batch.min(interval * MAX_BATCH) } else { Micros::ZERO };
+        self.get().max(least)
+    }
+
+    /// The time that a request and a timer need.
     pub fn get(&self) -> Micros {
         let needed = (self.round_trip.bound() + self.lateness.bound()) * 2;
         let least = if self.lateness.any { MIN_LEAD } else { FIRST_LEAD };
