@@ -59,7 +59,7 @@ async fn drive(mut driving: Driving) {
         }
         let wake_at = {
             let mut line = shard.line();
-            let lead = shard.lead().of_requests(line.connection.memory.interval());
+            let lead = shard.lead().for_interval(line.connection.memory.interval());
             match line.next(shard.host.now(), lead, under_way.is_some()) {
                 Next::Send(step) => {
                     let unspaced = line.cannot_space() && !std::mem::replace(&mut line.unspaced, true);

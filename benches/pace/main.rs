@@ -75,7 +75,16 @@ fn benchmark(arguments: &Arguments) -> Result<(), Failure> {
         let mut report = store::read(file)?;
         if let Some(part) = &arguments.tasks {
             let wrong = |error| format!("cannot read {}: {error}", part.display());
-            report.tasks = fs::read_to_string(part).map_err(wrong)?;
+            let text = fs::read_to_string(part).map_err(wrong)?;
+            let sections = render::sections(&text);
+            if sections.is_empty() {
+                return Err(format!(
+                    "{} has no section of a store, which begins with \"### \"",
+                    part.display()
+                )
+                .into());
+            }
+            report.tasks.extend(sections);
         }
         return Ok(render::render(&report, Path::new("docs"))?);
     }

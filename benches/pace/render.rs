@@ -1,6 +1,6 @@
 //! Makes the page, its pictures and what both are made of.
 
-use std::{ffi::OsStr, fs, io, path::Path};
+use std::{collections::BTreeMap, ffi::OsStr, fs, io, path::Path};
 
 use crate::{
     document::document,
@@ -35,4 +35,11 @@ pub(crate) fn render(report: &Report, docs: &Path) -> io::Result<()> {
     }
     fs::write(docs.join("benchmarks.md"), page)?;
     fs::write(docs.join("benchmarks.json"), data)
+}
+
+/// The sections of stores in what the benchmark `tasks` has printed, by the store's name.
+pub(crate) fn sections(text: &str) -> BTreeMap<String, String> {
+    let sections = text.split("\n### ").skip(1);
+    let named = sections.filter_map(|section| Some((section.lines().next()?, section)));
+    named.map(|(name, section)| (name.to_owned(), format!("### {}\n", section.trim_end()))).collect()
 }

@@ -21,9 +21,9 @@ pub struct Report {
     pub idle: Vec<Idle>,
     pub crowds: Vec<Crowd>,
     pub lines: Vec<LongLine>,
-    /// The part of the page on stored tasks, which another benchmark has made.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub tasks: String,
+    /// The section of each store on stored tasks, by the store's name. Another benchmark prints them.
+    #[serde(default)]
+    pub tasks: BTreeMap<String, String>,
 }
 
 /// Where it ran.

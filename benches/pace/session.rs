@@ -147,7 +147,7 @@ impl<'a> Session<'a> {
             idle: self.idles.iter().filter_map(Samples::found).collect(),
             crowds: self.masses.crowds,
             lines: self.masses.lines,
-            tasks: String::new(),
+            tasks: BTreeMap::new(),
         }
     }
 

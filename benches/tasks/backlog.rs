@@ -67,9 +67,9 @@ pub(crate) async fn measure(place: &Place, places: &mut Places, scale: Scale) ->
     let ratio = |beside: Vec<f64>| median(beside.into_iter().zip(&alone).map(|(rate, alone)| rate / alone));
     Some(vec![
         ("alone, tasks a second", median(alone.iter().copied())?),
-        ("behind two keys", keyed as f64),
-        ("ratio beside them", ratio(beside_keyed)?),
+        ("wait for keys", keyed as f64),
+        ("ratio with these", ratio(beside_keyed)?),
         ("due at once", due as f64),
-        ("ratio beside these", ratio(beside_due)?),
+        ("ratio with those due", ratio(beside_due)?),
     ])
 }

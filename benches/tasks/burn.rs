@@ -26,7 +26,9 @@ pub(crate) async fn measure(
     let empty = place.server.memory();
     let tasks = TASKS / scale.share;
     let patience = 2 * scale.time;
-    let added = task_crew::run(contender.adders(place, PROCESSES, tasks, [ADDED, size]), tasks, patience).await?.count;
+    let added = task_crew::run(contender.adders(place, PROCESSES, tasks, [ADDED, size]), tasks, patience)
+        .await?
+        .count;
     let memory = place.server.memory().zip(empty).map(|(full, empty)| (full - empty) / added);
     let dead = place.server.dead().await;
     let before = place.server.work().await;

@@ -38,7 +38,12 @@ enum Other {
 
 const SQLITE: &[Pair] = &[
     pair("run, 10 jobs", false, Ours::Runs { jobs: 10, size: SMALL }, Other::Library("effectum", "10 jobs")),
-    pair("run, 100 jobs", false, Ours::Runs { jobs: 100, size: SMALL }, Other::Library("effectum", "100 jobs")),
+    pair(
+        "run, 100 jobs",
+        false,
+        Ours::Runs { jobs: 100, size: SMALL },
+        Other::Library("effectum", "100 jobs"),
+    ),
     pair("add one by one", true, Ours::Adds { processes: PROCESSES }, Other::Library("huey", "")),
     pair("add one by one", false, Ours::Adds { processes: PROCESSES }, Other::Library("huey", "")),
     pair("add one by one", false, Ours::Adds { processes: PROCESSES }, Other::Library("effectum", "")),
@@ -93,7 +98,8 @@ struct Row {
 impl Row {
     /// `None`: it was not measured.
     fn of(pair: &Pair, kind: Kind, cases: &[Case]) -> Option<Self> {
-        let cases = cases.iter().filter(|case| case.setting.kind == kind && case.setting.is_full == pair.is_full);
+        let cases =
+            cases.iter().filter(|case| case.setting.kind == kind && case.setting.is_full == pair.is_full);
         let ours = cases.clone().find(|case| pair.ours.is(&case.what))?;
         let row = |ours, other, theirs, ratio| Self {
             what: pair.what,

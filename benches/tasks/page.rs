@@ -65,7 +65,9 @@ fn durability(kind: Kind) -> &'static str {
              checkpoint syncs the log and the file. *full* sets `synchronous=FULL`: each commit syncs the log. effectum \
              sets NORMAL and has no option for FULL. huey runs with both values."
         }
-        Kind::Redis => "*AOF everysec* appends each command to a file and syncs it once a second. *no AOF* syncs nothing.",
+        Kind::Redis => {
+            "*AOF everysec* appends each command to a file and syncs it once a second. *no AOF* syncs nothing."
+        }
         Kind::Postgres => {
             "*commit on* sets `synchronous_commit=on` for the database: each commit syncs the WAL. With *commit off* the \
              server syncs it later, at most 0.6 s. Both apply to all libraries."

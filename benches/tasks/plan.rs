@@ -57,7 +57,8 @@ fn all(kind: Kind, peers: &[Contender]) -> Vec<What> {
     all.extend(peers.iter().map(|peer| burn(peer, 1, SMALL)));
     all.push(burn(&Contender::Worker, JOBS[1], LARGE));
     all.extend(peers.iter().map(|peer| burn(peer, 1, LARGE)));
-    let is_best = |peer: &&Contender| matches!(peer, Contender::Peer(peer, setting) if peer.is_best(*setting));
+    let is_best =
+        |peer: &&Contender| matches!(peer, Contender::Peer(peer, setting) if peer.is_best(*setting));
     let best = || peers.iter().filter(is_best).cloned();
     all.extend(STEADY.map(|jobs| What::Steady { contender: Contender::Worker, jobs }));
     all.extend(best().map(|contender| What::Steady { contender, jobs: 1 }));

@@ -18,8 +18,10 @@ use crate::{
     report::{Pace, Report},
 };
 
-/// Why the figures are what they are: written by hand.
+/// What limits the figures.
 const NOTES: &str = include_str!("notes.md");
+/// What the sections of stores have in common.
+const TASKS: &str = include_str!("stored_tasks.md");
 /// What the columns mean.
 const METHOD: &str = include_str!("method.md");
 
@@ -40,7 +42,8 @@ pub(crate) fn document(report: &Report, pictures: &[Picture]) -> String {
         more::idle(report),
         more::crowds(report, pictures),
         more::lines(report),
-        (!report.tasks.is_empty()).then(|| report.tasks.clone()),
+        (!report.tasks.is_empty()).then(|| TASKS.to_owned()),
+        (!report.tasks.is_empty()).then(|| report.tasks.values().cloned().collect::<Vec<_>>().join("\n")),
         Some(NOTES.to_owned()),
         Some(METHOD.to_owned()),
         Some(machine(report)),
@@ -54,7 +57,7 @@ fn picture(pictures: &[Picture], name: &str) -> Option<String> {
     Some(format!("![{}](benchmarks/{name}.svg)\n", picture.description))
 }
 
-/// Why some were not measured, or not as often as the others.
+/// The contenders that were not measured in each run, with the reason.
 fn failures(report: &Report, is_meant: impl Fn(&Pace) -> bool) -> Option<String> {
     let told = report.paces.iter().filter(|pace| is_meant(pace)).filter_map(|pace| {
         let why = one_line(pace.failure.as_deref()?);
@@ -62,7 +65,7 @@ fn failures(report: &Report, is_meant: impl Fn(&Pace) -> bool) -> Option<String>
         Some(format!("- {}, {}, one job per {each}, after {runs} runs: {why}\n", pace.contender, pace.state))
     });
     let told: String = told.collect();
-    (!told.is_empty()).then(|| format!("What did not run to its end:\n\n{told}"))
+    (!told.is_empty()).then(|| format!("These did not run to their end:\n\n{told}"))
 }
 
 /// A message as a part of a list.
@@ -70,7 +73,7 @@ fn one_line(message: &str) -> String {
     message.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A number, or the lowest and the highest of several. None of none.
+/// A number, or the lowest and the highest of several. `None`: there are none.
 fn spanned(numbers: impl IntoIterator<Item = u64>) -> Option<String> {
     let mut numbers: Vec<_> = numbers.into_iter().collect();
     numbers.sort_unstable();

@@ -13,7 +13,7 @@ use crate::{
 };
 
 const IDLE: &[Column<'static, Idle>] = &[
-    column("state", &|idle| idle.state.clone()),
+    column("store", &|idle| idle.state.clone()),
     column("samples", &|idle| counted(idle.samples)),
     column("start p50, µs", &|idle| figure(idle.start.p50)),
     column("start p99, µs", &|idle| figure(idle.start.p99)),
@@ -30,7 +30,7 @@ const IDLE: &[Column<'static, Idle>] = &[
 ];
 
 const CROWD: &[Column<'static, Crowd>] = &[
-    column("state", &|crowd| crowd.state.clone()),
+    column("store", &|crowd| crowd.state.clone()),
     column("shards", &|crowd| counted(crowd.shards)),
     column("processes", &|crowd| crowd.processes.to_string()),
     column("interval", &|crowd| interval(crowd.interval)),
@@ -45,7 +45,7 @@ const CROWD: &[Column<'static, Crowd>] = &[
 ];
 
 const LINE: &[Column<'static, LongLine>] = &[
-    column("state", &|line| line.state.clone()),
+    column("store", &|line| line.state.clone()),
     column("jobs", &|line| counted(line.jobs)),
     column("memory per job, bytes", &|line| figure(line.bytes_per_job)),
     column("to add them, s", &|line| figure(line.add_seconds)),
@@ -56,8 +56,8 @@ const LINE: &[Column<'static, LongLine>] = &[
 pub(super) fn idle(report: &Report) -> Option<String> {
     let table = table(&report.idle.iter().collect::<Vec<_>>(), IDLE)?;
     let what = paragraph(
-        "From `add` on a queue with nothing to do to the first poll of the job, beside one round trip to the same state after \
-         the same pause. A queue whose last job is done should not even call the system.",
+        "The time from `add` on an idle queue to the first poll of the job, and one round trip to the same store after the \
+         same pause. A queue whose last job has ended should make no system call.",
     );
     Some(format!("## Idle\n\n{what}\n{table}"))
 }
@@ -66,7 +66,7 @@ pub(super) fn crowds(report: &Report, pictures: &[Picture]) -> Option<String> {
     let (ran, failed): (Vec<&Crowd>, Vec<_>) =
         report.crowds.iter().partition(|crowd| crowd.failure.is_none());
     let table = table(&ran, CROWD)?;
-    let what = paragraph("Many shards, in a few processes, all of which wait on one queue.");
+    let what = paragraph("Many shards in a few processes wait on one queue.");
     let mut parts = vec![format!("## Crowds\n\n{what}")];
     parts.extend(picture(pictures, "crowds"));
     parts.push(table);
@@ -89,8 +89,8 @@ pub(super) fn crowds(report: &Report, pictures: &[Picture]) -> Option<String> {
 pub(super) fn lines(report: &Report) -> Option<String> {
     let table = table(&report.lines.iter().collect::<Vec<_>>(), LINE)?;
     let what = paragraph(
-        "Many jobs that wait in one shard; then all of them cancelled; and how many can start in a second when the pace allows \
-         more than the processor.",
+        "Many jobs wait in one shard. Then all are cancelled. The last column is how many start in a second if the rate \
+         allows more than the processor can do.",
     );
-    Some(format!("## Long lines\n\n{what}\n{table}"))
+    Some(format!("## Many jobs\n\n{what}\n{table}"))
 }

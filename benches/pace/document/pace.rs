@@ -1,4 +1,4 @@
-//! What tables say of a contender in a scenario.
+//! The columns of a contender in a scenario.
 
 use interval_queue_report::counted;
 
@@ -11,7 +11,7 @@ use crate::{
 pub(super) type Said = Column<'static, Pace>;
 
 pub(super) const CONTENDER: Said = column("", &|pace| pace.contender.clone());
-pub(super) const STATE: Said = column("state", &|pace| pace.state.clone());
+pub(super) const STATE: Said = column("store", &|pace| pace.state.clone());
 pub(super) const INTERVAL: Said = column("interval", &|pace| interval(pace.interval));
 pub(super) const SCENARIO: Said = column("", &|pace| match pace.scenario {
     Scenario::Saturated => "saturated".to_owned(),

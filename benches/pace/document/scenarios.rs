@@ -1,4 +1,4 @@
-//! What each scenario brought.
+//! The section of each scenario.
 
 use interval_queue_report::paragraph;
 
@@ -49,18 +49,17 @@ const ALONE: &[Said] =
 const AHEAD: &[Said] = &[INTERVAL, CONTENDER, STATE, STARTS_PER_SECOND, CPUS, LOST, TWICE];
 
 pub(super) fn saturated(report: &Report) -> Option<String> {
-    let what = "Twice as many jobs are offered as fit, so that every slot has somebody who wants it. Where three figures \
-                stand in a cell they are the median of the runs and, in brackets, the lowest and the highest.";
+    let what = "Twice as many jobs are offered as there are slots. A cell has the median of the runs and, in brackets, \
+                the lowest and the highest.";
     busy(report, Scenario::Saturated, "Saturated", what)
 }
 
 pub(super) fn far(report: &Report) -> Option<String> {
-    let what =
-        "The same with a network between the processes and the state on which a round trip takes 40 ms more.";
+    let what = "As saturated, with a network to the store whose round trip takes 40 ms more.";
     busy(report, Scenario::Far, "Far away", what)
 }
 
-/// A scenario in which every slot has somebody who wants it.
+/// A scenario with more jobs than slots.
 fn busy(report: &Report, scenario: Scenario, title: &str, what: &str) -> Option<String> {
     let is_meant = |pace: &Pace| pace.scenario == scenario && pace.processes > 1;
     let paces = measured(report, is_meant);
@@ -76,42 +75,43 @@ fn busy(report: &Report, scenario: Scenario, title: &str, what: &str) -> Option<
     let has_slots = |pace: &&Pace| pace.runs.iter().any(|run| run.lateness.is_some());
     let with_slots: Vec<_> = paces.into_iter().filter(has_slots).collect();
     let what = paragraph(
-        "How far behind its slot a job of interval-queue starts, and how close two slots came by the clock of the state.",
+        "The time from the slot of a job of interval-queue to its start, and the shortest time between two slots by the \
+         store's clock.",
     );
     let table = table(&with_slots, LATENESS);
-    parts.extend(table.map(|table| format!("### {title}: behind the slot\n\n{what}\n{table}")));
+    parts.extend(table.map(|table| format!("### {title}: time after the slot\n\n{what}\n{table}")));
     parts.extend(failures(report, is_meant));
     Some(parts.join("\n"))
 }
 
 pub(super) fn killed(report: &Report, pictures: &[Picture]) -> Option<String> {
-    let what = "One process is killed with `kill -9` while jobs wait in it. With interval-queue, slots of those jobs pass \
-                unused until its lease ends, since nobody can know before that it is dead; other slots should not, and none \
-                after that. The other libraries have no lease: for them, \"until then\" is the whole rest of the run.";
+    let what = "One process is killed with `kill -9` while jobs wait in it. With interval-queue the slots of those jobs \
+                pass unused until the lease ends, because a dead process cannot be detected before. Other slots are used, \
+                and all slots after that. The other libraries have no lease: for them \"until then\" is the rest of the run.";
     let pictures = ["recovery", "kill"].into_iter().filter_map(|name| picture(pictures, name)).collect();
     let is_meant = |pace: &Pace| pace.scenario == Scenario::Killed && pace.processes > 1;
     section(report, is_meant, "Killed", what, pictures, KILLED)
 }
 
 pub(super) fn sparse(report: &Report) -> Option<String> {
-    let what = "Half as many jobs are offered as fit, at random instants. A job may start at once unless the one before it \
-                was less than an interval ago.";
+    let what = "Half as many jobs are offered as there are slots, at random instants. A job may start at once unless the \
+                previous one started less than an interval ago.";
     let is_meant = |pace: &Pace| pace.scenario == Scenario::Sparse && pace.processes > 1;
     section(report, is_meant, "Sparse", what, Vec::new(), SPARSE)
 }
 
-/// One process, beside limiters that know no other.
+/// One process, compared with limiters for one process.
 pub(super) fn alone(report: &Report) -> Option<String> {
-    let what = "One process that shares its pace with nobody, beside limiters for that case, which keep no queue that one \
-                could look into, pause or cancel.";
+    let what = "One process that shares its rate with no other, compared with limiters for that case. These keep no queue \
+                that can be inspected, paused or cancelled.";
     let is_meant = |pace: &Pace| pace.scenario != Scenario::Ahead && pace.processes == 1;
     section(report, is_meant, "One process", what, Vec::new(), ALONE)
 }
 
 pub(super) fn ahead(report: &Report) -> Option<String> {
-    let what = "All jobs are in the queue before it is let go, and the interval is shorter than a start takes: how many can \
-                start in a second.";
-    section(report, |pace| pace.scenario == Scenario::Ahead, "In haste", what, Vec::new(), AHEAD)
+    let what = "All jobs are added before the first may start, and the interval is shorter than a start takes. The table \
+                shows how many start in a second.";
+    section(report, |pace| pace.scenario == Scenario::Ahead, "As fast as possible", what, Vec::new(), AHEAD)
 }
 
 /// A section of one table under some pictures.

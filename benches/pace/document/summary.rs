@@ -1,4 +1,4 @@
-//! What one wants to know first.
+//! The beginning of the page, and its first table.
 
 use interval_queue_report::paragraph;
 
@@ -18,8 +18,8 @@ pub(super) fn beginning(report: &Report) -> String {
     let mut others: Vec<_> = ran.map(|pace| pace.contender.as_str()).collect();
     others.sort_unstable();
     others.dedup();
-    let ran = "ran beside it, in the same run on the same machine, \
-               [set up as their documentation tells](https://github.com/interval-queue/interval-queue/blob/main/benches/peers/README.md)";
+    let ran = "ran in the same run on the same machine, \
+               [set up as their documentation describes](https://github.com/interval-queue/interval-queue/blob/main/benches/peers/README.md)";
     let beside = match others.as_slice() {
         [] => String::new(),
         [other] => format!(" {other} {ran}."),
@@ -27,18 +27,22 @@ pub(super) fn beginning(report: &Report) -> String {
             format!(" {} and {last} {ran}.", others.join(", "))
         }
     };
+    let how = paragraph(
+        "To measure again, run `scripts/benchmarks` on an idle machine. It makes this page and its pictures. To measure a \
+         part, run `cargo bench --bench pace -- --help`. Compare the rows of a table with each other, not figures of \
+         different machines.",
+    );
+    let tasks =
+        if report.tasks.is_empty() { "" } else { " The second part is about [stored tasks](#stored-tasks)." };
     let what = paragraph(&format!(
-        "How exactly does interval-queue keep a pace that several processes share, and what does it cost? Real processes \
-         start real jobs, and each job notes when it starts.{beside}"
+        "The first part of this page shows how exactly interval-queue keeps a rate that several processes share, and what \
+         that costs. Real processes start real jobs, and each job records its start.{beside}{tasks}"
     ));
-    let how = paragraph(&format!(
-        "One command makes this page: `scripts/benchmarks`. It runs everything again and draws the pictures. `cargo bench \
-         --bench pace -- --help` tells how to run a part of it. This page was made on {} by `{}`; the figures of every \
-         single run are in [benchmarks.json](benchmarks.json). They are those of one machine: compare the rows of a table \
-         with each other, not with those of another machine.",
+    let made = paragraph(&format!(
+        "The figures of rates were made on {} by `{}`. [benchmarks.json](benchmarks.json) has those of every single run.",
         report.day, report.command
     ));
-    format!("# Benchmarks\n\n{what}\n{how}")
+    format!("# Benchmarks\n\n{how}\n{what}\n{made}")
 }
 
 /// All contenders at one interval, one row each for what they share.
@@ -46,7 +50,7 @@ pub(super) fn headline(choice: &Choice<'_>) -> Option<String> {
     let killed = choice.paces(Scenario::Killed);
     let after = |pace: &Pace| {
         let is_same = |other: &&&Pace| (&other.contender, &other.state) == (&pace.contender, &pace.state);
-        // Without a lease there is no "after" it: all that follows the kill is told as one.
+        // Without a lease all that follows the kill is one span.
         let rate = |kill: &Kill| kill.rate_after.or(kill.rate_during);
         let rates = |pace: &&Pace| middle(pace, |run| run.kill.as_ref().and_then(rate), percent);
         killed.iter().find(is_same).map_or(String::new(), rates)
@@ -73,12 +77,12 @@ pub(super) fn headline(choice: &Choice<'_>) -> Option<String> {
     let kill = if killed.is_empty() {
         ""
     } else {
-        " The last column is the rate after one process was killed with `kill -9` while jobs waited in it: of \
-         interval-queue from the end of its lease on, of the others in the whole rest of the run."
+        " For the last column one process was killed with `kill -9` while jobs waited in it. It is the rate from the end \
+         of that process's lease on. The other libraries have no lease, so it is the rate of the rest of the run."
     };
     let what = paragraph(&format!(
         "One job may start per {}, and {} processes offer twice as many. Medians of {} runs.{kill} \
-         [How it is measured](#how-it-is-measured) says what each column means.",
+         [How it is measured](#how-it-is-measured) explains each column.",
         interval(INTERVAL),
         spanned(paces.iter().map(|pace| u64::from(pace.processes)))?,
         spanned(paces.iter().map(|pace| pace.runs.len() as u64))?,

@@ -116,7 +116,7 @@ pub(crate) fn report() -> Report {
             cancel_seconds: 0.418,
             starts_per_second: Some(1_130_211.0),
         }],
-        tasks: String::new(),
+        tasks: BTreeMap::new(),
     }
 }
 

@@ -4,6 +4,8 @@ use textwrap::{Options, WordSplitter, core::display_width};
 
 /// The widest line.
 const WIDTH: usize = 116;
+/// The width of prose in Markdown.
+const PARAGRAPH_WIDTH: usize = 100;
 
 /// Rows of cells under a row of titles.
 #[derive(Debug)]
@@ -109,7 +111,7 @@ impl<const N: usize> Table<N> {
 
 /// A paragraph, wrapped at spaces alone: an address and an option stay whole.
 pub fn paragraph(text: &str) -> String {
-    let options = Options::new(WIDTH).word_splitter(WordSplitter::NoHyphenation).break_words(false);
+    let options = Options::new(PARAGRAPH_WIDTH).word_splitter(WordSplitter::NoHyphenation).break_words(false);
     format!("{}\n", textwrap::fill(text, options))
 }
 
