@@ -33,7 +33,7 @@ pub(crate) async fn prepare(place: &Place, contender: &Contender) -> Option<()> 
     }
 }
 
-/// What the server did for each task.
+/// The work of the server for each task.
 pub(crate) fn per_task(
     before: Figures,
     after: Figures,

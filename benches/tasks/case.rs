@@ -1,4 +1,4 @@
-//! What is measured, where and of whom: a row of a table.
+//! A row of a table: the store, the part and the library that is measured.
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
@@ -23,11 +23,11 @@ pub(crate) const LARGE: usize = 4_000;
 pub(crate) struct Case {
     pub(crate) setting: Setting,
     pub(crate) what: What,
-    /// What was found in each run.
+    /// The figures of each run.
     pub(crate) runs: Vec<Figures>,
 }
 
-/// What is measured.
+/// A measurement.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     Adds { contender: Contender, processes: usize, batch: usize, size: usize },
@@ -89,7 +89,7 @@ impl What {
         self.contender().is_some_and(Contender::is_peer)
     }
 
-    /// What tells it from others in its table.
+    /// The cells that identify it in its table.
     pub(crate) fn labels(&self) -> Vec<(&'static str, String)> {
         match self {
             Self::Adds { contender, processes, batch, size } => vec![
@@ -134,7 +134,7 @@ impl Case {
     /// Measures it once, in a fresh place.
     pub(crate) async fn measure(&mut self, places: &mut Places, scale: Scale) {
         let place = places.make(self.setting);
-        // What goes wrong once is not to take along what was found.
+        // A panic in one case keeps the figures of the others.
         let measured = AssertUnwindSafe(self.what.measure(&place, places, scale)).catch_unwind().await;
         if let Ok(Some(figures)) = measured {
             self.runs.push(figures);

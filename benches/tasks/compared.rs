@@ -8,7 +8,7 @@ use crate::{
     task_contender::{Contender, PROCESSES},
 };
 
-/// What the table shows.
+/// The paragraph above the table.
 pub(crate) const WHAT: &str = "Ours compared with the library that does the same. More is faster. The last rows of PostgreSQL \
     compare the time of a step with that on an empty store: less is faster.";
 const RATE: &str = "tasks a second";

@@ -1,5 +1,5 @@
-//! What a command costs on a store that is full, or that may not clean up; and how long the tasks of a dead
-//! process wait.
+//! The time of a command on a full store, and on one that may not clean up; the time until tasks of a dead process
+//! start again.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ const KEYS: [&str; 2] = ["a", "b"];
 const FILLED: usize = 1_000;
 /// How many tasks a command has that is measured.
 const BATCH: usize = 10;
-/// So many are measured, or as many as there is time for, but some in any case.
+/// Maximum number of commands that are measured, and the number that is measured however long it takes.
 const COMMANDS: usize = 200;
 const SOME: usize = 10;
 const SIZE: usize = 100;
@@ -123,7 +123,7 @@ pub(crate) async fn kill(place: &Place) -> Option<Figures> {
     for other in &mut others {
         other.begin().await;
     }
-    // They are to be at work, and the lease to be renewed.
+    // The workers are at work by then, and the lease is renewed.
     sleep(LEASE / 2).await;
     let killed = victim.kill().await;
     until(|| others.iter().map(|other| other.told().count).sum::<u64>() == HELD).await?;

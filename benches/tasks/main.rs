@@ -1,4 +1,4 @@
-//! What stored tasks cost on each store, compared with other libraries.
+//! Measures stored tasks on each store, compared with other libraries.
 //!
 //!     scripts/benchmarks tasks --store sqlite --peers      one store: five minutes
 //!     cargo bench --quiet --bench tasks -- --quick         to see that it works
@@ -38,7 +38,7 @@ mod task_contender;
 mod task_crew;
 mod task_peers;
 
-/// What `machine.rs` gives.
+/// The result of `machine.rs`.
 mod report {
     /// Where it ran.
     pub(crate) struct Machine {
@@ -50,7 +50,7 @@ mod report {
     }
 }
 
-/// What `machine.rs` asks for.
+/// The part of the state that `machine.rs` needs.
 mod state {
     /// The file system of the databases.
     pub(crate) fn disk() -> Option<String> {
@@ -113,7 +113,7 @@ struct Arguments {
     role: Option<Role>,
 }
 
-/// What the benchmark starts itself as.
+/// The processes as which the benchmark starts itself.
 #[derive(Debug, Subcommand)]
 enum Role {
     #[command(hide = true)]
@@ -140,7 +140,7 @@ fn main() -> ExitCode {
         }
         Ok(())
     });
-    // Nobody waits for what is still to be closed.
+    // Connections need no orderly end.
     runtime.shutdown_background();
     ended.map_or_else(
         |error| {

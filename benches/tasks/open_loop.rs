@@ -24,7 +24,9 @@ pub(crate) async fn measure(
     places: &mut Places,
     scale: Scale,
 ) -> Option<Figures> {
-    let capacity = steady::run(&places.make(place.setting), contender, JOBS, scale).await?.rate();
+    // In less time the tasks that are added before the first start would count too much.
+    let longer = Scale { time: (2 * scale.time).max(LEAST), ..scale };
+    let capacity = steady::run(&places.make(place.setting), contender, JOBS, longer).await?.rate();
     let rate = (capacity / 2.0).round().max(1.0);
     let done = offer(place, contender, PROCESSES, rate, (2 * scale.time).max(LEAST)).await?;
     let (started, offered) = (done.late.len() as f64, done.count - done.late.len() as f64);

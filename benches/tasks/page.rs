@@ -50,10 +50,10 @@ const PARTS: &[(&str, &str)] = &[
 ];
 const RATE: &str = "tasks a second";
 const RATIO: &str = "ratio";
-/// What is printed before the sections.
+/// The text before the sections.
 const HEAD: &str = include_str!("../pace/document/stored_tasks.md");
 
-/// What a commit syncs.
+/// The effect of each durability: which files a commit syncs.
 fn durability(kind: Kind) -> &'static str {
     match kind {
         Kind::Directory => {
@@ -75,7 +75,7 @@ fn durability(kind: Kind) -> &'static str {
     }
 }
 
-/// What limits the speed of a store.
+/// The limit of the speed of a store.
 fn limits(kind: Kind) -> &'static str {
     match kind {
         Kind::Directory => {

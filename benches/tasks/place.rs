@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::server::Server;
 
-/// What differs from the settings of the tests: it flushes, and has the memory of a server that is installed.
+/// Differences from the settings of the tests: it syncs, and has the memory of an installed server.
 const POSTGRES: [(&str, &str); 3] =
     [("fsync", "on"), ("shared_buffers", "128MB"), ("max_connections", "200")];
 
@@ -142,7 +142,7 @@ impl Places {
         }
     }
 
-    /// Those whose store keeps tasks, of both durabilities or only the faster one. What is left out is said.
+    /// The settings of these stores, with both durabilities or the faster one. Prints which stores are left out.
     pub(crate) async fn settings(&mut self, kinds: &[Kind], both: bool) -> Vec<Setting> {
         let mut settings = Vec::new();
         for &kind in kinds {

@@ -18,7 +18,7 @@ const JOBS: [usize; 2] = [10, 100];
 /// How many it has that adds, too.
 const STEADY: [usize; 3] = [1, 4, 16];
 
-/// What is measured in these settings, ours before others in each part.
+/// The cases of these settings, ours before others in each part.
 pub(crate) fn cases(settings: &[Setting], with_peers: bool, only: Option<&str>) -> Vec<Case> {
     let peers = if with_peers { Peer::installed(settings) } else { Vec::new() };
     let peers: Vec<Rc<Installed>> = peers.into_iter().map(Rc::new).collect();

@@ -1,4 +1,4 @@
-//! What a process of this library does: it adds tasks, makes steps, or runs a worker.
+//! The processes of this library: they add tasks, make steps, or run a worker.
 
 use std::{sync::Arc, thread, time::Duration};
 
@@ -32,13 +32,13 @@ const AHEAD: u64 = 500;
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Adder {
     url: String,
-    /// So many at once.
+    /// Number of tasks in a command.
     batch: usize,
     /// Bytes of a payload.
     size: usize,
-    /// So many in all.
+    /// Number of tasks in all.
     count: usize,
-    /// So many a second, each with the instant at which it was due.
+    /// Number of tasks a second, each with the instant at which it is due.
     #[arg(long)]
     rate: Option<f64>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Adder {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Stepper {
     url: String,
-    /// So many are completed and leased at once.
+    /// Number of tasks that a step completes and leases.
     batch: usize,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Stepper {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Runner {
     url: String,
-    /// So many run at once.
+    /// Number of tasks that run at once.
     jobs: u32,
     /// It adds tasks, too.
     #[arg(long)]

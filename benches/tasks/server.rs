@@ -1,4 +1,4 @@
-//! What the server of a store has done, as far as it tells.
+//! The work of a store's server, as far as it reports it.
 
 use std::{fs, sync::Arc};
 
@@ -6,7 +6,7 @@ use interval_queue_test_support::{PostgresServer, RedisServer};
 use rustix::param::clock_ticks_per_second;
 use tokio_postgres::{Client, NoTls};
 
-/// What a place has for a server.
+/// The server of a place.
 #[derive(Debug)]
 pub(crate) enum Server {
     None,
@@ -68,13 +68,13 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Self::Postgres(server, name) = self {
-            // The disk is not to fill up; whoever is still connected has nothing more to say.
+            // Otherwise the disk fills up. A process that is still connected has ended its measurement.
             let _ = server.try_psql(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"));
         }
     }
 }
 
-/// What a process and those of its children that have ended have used of the processor, in seconds.
+/// CPU time of a process and of its children that have ended, in seconds.
 pub(crate) fn cpu(pid: u32) -> f64 {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The name of the program may have spaces.

@@ -1,4 +1,4 @@
-//! What a process that works tells: how much it has done, since when and until when.
+//! The reports of a process that works: how much it has done, since when and until when.
 
 use std::{
     future::Future,
@@ -17,10 +17,10 @@ use tokio::{
 
 use crate::clock;
 
-/// How often it tells.
+/// Time between two reports.
 const EACH: Duration = Duration::from_millis(20);
 
-/// What has been done. Instants are those of the monotonic clock, which all processes of a host share.
+/// Finished work. Instants are those of the monotonic clock, which all processes of a host share.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     count: AtomicU64,
@@ -47,7 +47,7 @@ impl Tally {
         self.commands.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One that should have been done at that instant.
+    /// Counts a task that was due at that instant.
     pub(crate) fn late_since(&self, nanos: u64) {
         self.late.lock().unwrap().push(clock::monotonic().saturating_sub(nanos) / 1_000);
         self.add(1);
@@ -86,7 +86,7 @@ impl Tally {
         self.tell();
         let late: Vec<String> = self.late.lock().unwrap().iter().map(u64::to_string).collect();
         println!("late {}", late.join(" "));
-        // Nobody waits for what is under way.
+        // Commands that are under way need no reply.
         std::process::exit(0);
     }
 }

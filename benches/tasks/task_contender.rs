@@ -1,4 +1,4 @@
-//! What adds and runs tasks: the commands of a worker, the worker of the library, another library.
+//! Contenders that add and run tasks: the commands of a worker, the worker of this library, another library.
 
 use std::{env, rc::Rc};
 
@@ -14,7 +14,7 @@ const SIZE: usize = 100;
 /// How many tasks run at once in a worker while others offer them.
 pub(crate) const JOBS: usize = 16;
 
-/// What adds and runs tasks.
+/// Adds and runs tasks.
 #[derive(Clone, Debug)]
 pub(crate) enum Contender {
     /// The commands of a worker by themselves.
@@ -34,7 +34,7 @@ impl Contender {
         }
     }
 
-    /// What it is called where it only adds.
+    /// Its name in the table of adds.
     pub(crate) fn adder(&self) -> String {
         match self {
             Self::Peer(peer, _) => peer.title(),

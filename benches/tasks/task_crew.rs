@@ -1,8 +1,9 @@
 //! Processes that work together, of this library and of others, and what they have done.
 //!
-//! A process says `ready`, begins at a line on its standard input, and tells now and then how much it has
-//! done, when it began that and when it was last done, by the monotonic clock in nanoseconds. When its
-//! standard input ends it tells it once more, and ends.
+//! A process prints `ready` and begins at a line on its standard input. From time to time it prints a report: the number
+//! of finished tasks, the instants of the first and the last one by the monotonic clock in nanoseconds, and the number of
+//! commands. When its standard input ends it prints a last report and ends. A process that runs tasks with a due instant
+//! also prints `late` and how late each has started, in microseconds.
 
 use std::{
     process::Stdio,
@@ -25,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Until when something has to be done, in nanoseconds.
 const PATIENCE: u64 = 10_000_000_000;
 
-/// What a process has told.
+/// The last report of a process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Told {
     pub(crate) count: u64,
@@ -77,7 +78,7 @@ impl Process {
         now
     }
 
-    /// Lets it end, and takes what it has told.
+    /// Lets it end, and returns its last report.
     pub(crate) async fn end(mut self) -> Told {
         drop(self.orders);
         self.reader.await.unwrap();
@@ -100,11 +101,11 @@ async fn read(mut lines: Lines<BufReader<ChildStdout>>, told: Arc<Mutex<Told>>) 
     }
 }
 
-/// What all of them have done together.
+/// The sum of the reports of all processes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Done {
     pub(crate) count: f64,
-    /// From the first start to the last end; or until they were told to stop, if that came first.
+    /// From the first start to the last end, or to the order to stop, if that came first.
     pub(crate) seconds: f64,
     /// Seconds of the processor.
     pub(crate) cpu: f64,
@@ -113,7 +114,7 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    /// So many a second.
+    /// Tasks a second.
     pub(crate) fn rate(&self) -> f64 {
         self.count / self.seconds.max(1e-6)
     }

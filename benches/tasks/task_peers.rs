@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Peer {
     name: &'static str,
-    /// None: it is built by cargo.
+    /// `None`: cargo builds it.
     language: Option<Language>,
     kind: Kind,
     /// The settings of a worker; the last one does best by its documentation.
@@ -134,7 +134,7 @@ pub(crate) struct Installed {
 }
 
 impl Peer {
-    /// Those that can be had here and keep tasks in such a store. What cannot is named, and left out.
+    /// The libraries for these stores. Prints which cannot be installed, and leaves them out.
     pub(crate) fn installed(settings: &[Setting]) -> Vec<Installed> {
         let is_meant = |peer: &&Self| settings.iter().any(|setting| setting.kind == peer.kind);
         PEERS.iter().filter(is_meant).filter_map(Self::install).collect()

@@ -8,7 +8,7 @@ mod table;
 
 use std::collections::BTreeMap;
 
-use interval_queue_report::counted;
+use interval_queue_report::{counted, paragraph};
 use table::column;
 
 use crate::{
@@ -18,11 +18,11 @@ use crate::{
     report::{Pace, Report},
 };
 
-/// What limits the figures.
+/// The section on the limits.
 const NOTES: &str = include_str!("notes.md");
-/// What the sections of stores have in common.
+/// The beginning of the part on stored tasks.
 const TASKS: &str = include_str!("stored_tasks.md");
-/// What the columns mean.
+/// The meaning of the columns.
 const METHOD: &str = include_str!("method.md");
 
 /// The page in Markdown, with these pictures of the same report.
@@ -62,10 +62,16 @@ fn failures(report: &Report, is_meant: impl Fn(&Pace) -> bool) -> Option<String>
     let told = report.paces.iter().filter(|pace| is_meant(pace)).filter_map(|pace| {
         let why = one_line(pace.failure.as_deref()?);
         let (each, runs) = (interval(pace.interval), pace.runs.len());
-        Some(format!("- {}, {}, one job per {each}, after {runs} runs: {why}\n", pace.contender, pace.state))
+        let (contender, store) = (&pace.contender, &pace.state);
+        Some(bullet(&format!("{contender}, {store}, one job per {each}, after {runs} runs: {why}")))
     });
     let told: String = told.collect();
     (!told.is_empty()).then(|| format!("These did not run to their end:\n\n{told}"))
+}
+
+/// An item of a list.
+fn bullet(text: &str) -> String {
+    format!("{}\n", paragraph(&format!("- {text}")).trim_end().replace('\n', "\n  "))
 }
 
 /// A message as a part of a list.

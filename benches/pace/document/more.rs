@@ -1,9 +1,9 @@
-//! What is not about the pace of a few processes.
+//! Idle queues, many shards, many jobs.
 
 use interval_queue_report::{counted, paragraph};
 
 use super::{
-    one_line, picture,
+    bullet, one_line, picture,
     table::{Column, column, table},
 };
 use crate::{
@@ -72,16 +72,12 @@ pub(super) fn crowds(report: &Report, pictures: &[Picture]) -> Option<String> {
     parts.push(table);
     let failures = failed.iter().map(|crowd| {
         let why = one_line(crowd.failure.as_deref().unwrap_or_default());
-        format!(
-            "- {} shards, {}, one job per {}: {why}\n",
-            counted(crowd.shards),
-            crowd.state,
-            interval(crowd.interval)
-        )
+        let (shards, each) = (counted(crowd.shards), interval(crowd.interval));
+        bullet(&format!("{shards} shards, {}, one job per {each}: {why}", crowd.state))
     });
     let failures: String = failures.collect();
     if !failures.is_empty() {
-        parts.push(format!("What did not run:\n\n{failures}"));
+        parts.push(format!("These did not run:\n\n{failures}"));
     }
     Some(parts.join("\n"))
 }

@@ -39,7 +39,7 @@ pub(super) fn beginning(report: &Report) -> String {
          that costs. Real processes start real jobs, and each job records its start.{beside}{tasks}"
     ));
     let made = paragraph(&format!(
-        "The figures of rates were made on {} by `{}`. [benchmarks.json](benchmarks.json) has those of every single run.",
+        "The figures of rates were made on {} by `{}`. [benchmarks.json](benchmarks.json) has the figures of each run.",
         report.day, report.command
     ));
     format!("# Benchmarks\n\n{how}\n{what}\n{made}")

@@ -1,6 +1,6 @@
 //! Tables of Markdown, made of records.
 
-/// What a table says of a record. A cell without a figure is empty.
+/// A column of a table of records. A cell without a figure is empty.
 pub(super) struct Column<'a, T> {
     title: &'a str,
     cell: &'a dyn Fn(&T) -> String,
