@@ -57,9 +57,9 @@ async fn drive(mut driving: Driving) {
             tokio::task::yield_now().await;
             continue;
         }
+        let lead = shard.lead().get();
         let wake_at = {
             let mut line = shard.line();
-            let lead = shard.lead().for_interval(line.connection.memory.interval());
             match line.next(shard.host.now(), lead, under_way.is_some()) {
                 Next::Send(step) => {
                     let unspaced = line.cannot_space() && !std::mem::replace(&mut line.unspaced, true);

@@ -20,6 +20,8 @@ const KEYED: usize = 100_000;
 const KEYS: [&str; 2] = ["a", "b"];
 /// How many tasks are due at one instant.
 const DUE: usize = 50_000;
+/// Maximum time to add a backlog. Tasks are due when it has passed.
+const ADD_TIME: Duration = Duration::from_secs(20);
 /// How many tasks one command adds.
 const FILLED: usize = 1_000;
 const SIZE: usize = 100;
@@ -42,7 +44,7 @@ async fn fill(hand: &Hand, count: usize, time: Duration, make: impl Fn(usize, Ne
 /// Tasks a second of workers that add what they run: alone, and beside each backlog. They take turns, so that what else
 /// the host does concerns all of them.
 pub(crate) async fn measure(place: &Place, places: &mut Places, scale: Scale) -> Option<Figures> {
-    let time = scale.fill / scale.share as u32;
+    let time = scale.fill.min(ADD_TIME) / scale.share as u32;
     let beside_keyed = places.make(place.setting);
     let hand = Hand::at(&beside_keyed.url).await;
     let key = |number: usize| Some(Key::new(KEYS[number % KEYS.len()]).unwrap());

@@ -16,10 +16,6 @@ pub struct Lead {
 const MIN_LEAD: Duration = Duration::from_millis(2);
 /// Least lead before the first measurement.
 const FIRST_LEAD: Duration = Duration::from_millis(4);
-/// Least lead of a fast queue. A pause reaches starts this much later.
-const BATCH_LEAD: Duration = Duration::from_millis(50);
-/// Maximum number of intervals in [`BATCH_LEAD`]: limits the slots that a killed process wastes.
-const MAX_BATCH: u64 = 5;
 
 impl Lead {
     /// Records the time of a reply.
@@ -37,15 +33,7 @@ impl Lead {
         self.round_trip.mean
     }
 
-    /// The lead of the next step of a queue with this interval. If several slots fit into
-    /// [`BATCH_LEAD`], one command requests them, and a late timer wastes none.
-    pub fn for_interval(&self, interval: Micros) -> Micros {
-        let batch = Micros::from_duration(BATCH_LEAD);
-        let least = if interval * 2 <= batch { batch.min(interval * MAX_BATCH) } else { Micros::ZERO };
-        self.get().max(least)
-    }
-
-    /// The lead that a request and a late timer need.
+    /// The lead of the next step.
     pub fn get(&self) -> Micros {
         let needed = (self.round_trip.bound() + self.lateness.bound()) * 2;
         let least = if self.lateness.any { MIN_LEAD } else { FIRST_LEAD };
@@ -97,20 +85,5 @@ mod tests {
         assert_eq!(lead.get(), MAX_LEAD);
         (0..200).for_each(|_| lead.observe_round_trip(MS));
         assert!(lead.get() < Micros::from_millis(20));
-    }
-
-    #[test]
-    fn the_lead_of_a_fast_queue_covers_several_slots() {
-        let mut lead = Lead::default();
-        let millis = |lead: &Lead, interval| lead.for_interval(Micros::new(interval)).to_duration();
-        // Below a millisecond five intervals are shorter than what a request needs.
-        assert_eq!(millis(&lead, 20), MS * 4);
-        assert_eq!(millis(&lead, 1_000), MS * 5);
-        assert_eq!(millis(&lead, 10_000), MS * 50);
-        assert_eq!(millis(&lead, 25_000), MS * 50);
-        // One slot alone would only be requested earlier.
-        assert_eq!(millis(&lead, 25_001), MS * 4);
-        (0..50).for_each(|_| lead.observe_round_trip(MS * 40));
-        assert_eq!(lead.for_interval(Micros::from_millis(10)), lead.get());
     }
 }
