@@ -8,9 +8,18 @@ use crate::{
     task_contender::{Contender, PROCESSES},
 };
 
-/// The paragraph above the table.
-pub(crate) const WHAT: &str = "Ours compared with the library that does the same. More is faster. The last rows of PostgreSQL \
-    compare the time of a step with that on an empty store: less is faster.";
+/// The paragraph above the table of a store.
+pub(crate) fn description(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Postgres => {
+            "The rate of this library, and of another one that does the same. Above 1 this library is faster. The last rows \
+             compare the time of a step with that on an empty store: 1 means no difference, above 1 the step is slower."
+        }
+        _ => {
+            "The rate of this library, and of another one that does the same. Above 1 this library is faster."
+        }
+    }
+}
 const RATE: &str = "tasks a second";
 
 /// A row of the table.
@@ -68,7 +77,7 @@ const fn pair(what: &'static str, is_full: bool, ours: Ours, other: Other) -> Pa
 }
 
 /// The table of a store, without the rows that were not measured. `None`: it has no row.
-pub(crate) fn table_of(kind: Kind, cases: &[Case]) -> Option<String> {
+pub(crate) fn table_for(kind: Kind, cases: &[Case]) -> Option<String> {
     let pairs = match kind {
         Kind::Sqlite => SQLITE,
         Kind::Postgres => POSTGRES,

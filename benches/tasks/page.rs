@@ -113,8 +113,8 @@ pub(crate) fn print(cases: &[Case], made: &str) {
         }
         println!("### {}\n\n{}", kind.name(), paragraph(&made));
         println!("{}", paragraph(durability(kind)));
-        if let Some(table) = compared::table_of(kind, cases) {
-            println!("#### {}: Compared\n\n{}\n{table}", kind.name(), paragraph(compared::WHAT));
+        if let Some(table) = compared::table_for(kind, cases) {
+            println!("#### {}: Compared\n\n{}\n{table}", kind.name(), paragraph(compared::description(kind)));
         }
         for (part, what) in PARTS {
             let of_part = cases.iter().filter(is_of).filter(|case| case.what.part() == *part);
