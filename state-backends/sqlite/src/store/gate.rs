@@ -3,14 +3,26 @@
 //!
 //! SQLite has no fair order: a process that finds the database locked retries after a pause, and
 //! its share is a matter of chance. The operating system wakes a process that waits for a file lock
-//! immediately, so shares are even.
+//! immediately, so shares are even. Fairness may be given up, progress may not: a process that waits
+//! in vain ignores the gate for a while.
 
 use std::{
     fs::{File, OpenOptions},
     path::{Path, PathBuf},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
 };
 
 use interval_queue_store::files::{beside, lock};
+
+/// Time-out of the wait for the gate, since a stopped process may hold it: [`HOLDS`] times as long as
+/// this process held it last, within these bounds.
+const TIMEOUT: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+const HOLDS: u32 = 10;
+
+/// How long the gate is ignored after a time-out: twice as long after each further one.
+const IGNORED: (Duration, Duration) = (Duration::from_millis(32), Duration::from_secs(1));
 
 /// The locked file next to the database.
 #[derive(Debug)]
@@ -18,27 +30,146 @@ pub struct Gate {
     path: PathBuf,
     /// `None`: not opened yet, or cannot be created; then every process passes. The gate does not
     /// protect the database; it only makes waiting fair.
-    file: Option<File>,
+    turns: Option<Arc<Turns>>,
+    held_since: Option<Instant>,
+    last_hold: Duration,
+    ignored_until: Option<Instant>,
+    /// How long the gate is ignored after the next time-out.
+    ignored: Duration,
+}
+
+/// The lock of the gate, and the thread that waits for it: a wait for a file lock has no time-out.
+#[derive(Debug)]
+struct Turns {
+    file: File,
+    state: Mutex<Turn>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Turn {
+    /// The thread has nothing to wait for.
+    Idle,
+    /// The thread waits for the lock, and the gate for the thread.
+    Awaited,
+    /// The thread waits for the lock, and unlocks it immediately.
+    GivenUp,
+    /// The thread has locked the file for the gate.
+    Granted,
+    /// The gate was dropped.
+    Closed,
 }
 
 impl Gate {
     /// The gate of the database at this path.
     pub fn beside(database: &Path) -> Self {
-        Self { path: beside(database, "-gate"), file: None }
+        Self {
+            path: beside(database, "-gate"),
+            turns: None,
+            held_since: None,
+            last_hold: Duration::ZERO,
+            ignored_until: None,
+            ignored: IGNORED.0,
+        }
     }
 
-    /// Waits without limit until no other process is between the gate and [`leave`](Self::leave).
+    /// Waits until no other process is between the gate and [`leave`](Self::leave), or until the
+    /// time-out. Must not be called while the gate is held.
     pub fn pass(&mut self) {
-        if self.file.is_none() {
+        if self.ignored_until.is_some_and(|until| now() < until) {
+            return;
+        }
+        if self.turns.is_none() {
             let make = || OpenOptions::new().append(true).create(true).open(&self.path);
             // A user with the right to read the file may lock it, so users can share it.
-            self.file = File::open(&self.path).or_else(|_| make()).ok();
+            let file = File::open(&self.path).or_else(|_| make());
+            self.turns = file.ok().and_then(Turns::start);
         }
-        let _ = self.file.as_ref().map(lock::lock);
+        let Some(turns) = &self.turns else { return };
+        if turns.wait((self.last_hold * HOLDS).clamp(TIMEOUT.0, TIMEOUT.1)) {
+            self.held_since = Some(now());
+            self.ignored = IGNORED.0;
+        } else {
+            self.ignored_until = Some(now() + self.ignored);
+            self.ignored = IGNORED.1.min(self.ignored * 2);
+        }
+    }
+
+    /// How long the gate has been held. `None`: it is not held.
+    pub fn held_for(&self) -> Option<Duration> {
+        self.held_since.map(|since| now() - since)
     }
 
     /// Lets the next process pass.
-    pub fn leave(&self) {
-        let _ = self.file.as_ref().map(lock::unlock);
+    pub fn leave(&mut self) {
+        let (Some(held), Some(turns)) = (self.held_for(), &self.turns) else { return };
+        let _ = lock::unlock(&turns.file);
+        (self.held_since, self.last_hold) = (None, held);
     }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.leave();
+        if let Some(turns) = &self.turns {
+            *turns.state() = Turn::Closed;
+            turns.changed.notify_all();
+        }
+    }
+}
+
+impl Turns {
+    fn start(file: File) -> Option<Arc<Self>> {
+        let turns = Arc::new(Self { file, state: Mutex::new(Turn::Idle), changed: Condvar::new() });
+        let waiting = turns.clone();
+        let thread = thread::Builder::new().name("interval-queue-gate".into());
+        thread.spawn(move || waiting.wait_for_lock()).ok().map(|_| turns)
+    }
+
+    fn state(&self) -> MutexGuard<'_, Turn> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the file is locked now. A file that cannot be locked counts as locked.
+    fn wait(&self, timeout: Duration) -> bool {
+        let mut state = self.state();
+        if *state == Turn::Idle && !matches!(lock::try_lock(&self.file), Ok(false)) {
+            return true;
+        }
+        *state = Turn::Awaited;
+        self.changed.notify_all();
+        let waited = self.changed.wait_timeout_while(state, timeout, |state| *state == Turn::Awaited);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let is_granted = *state == Turn::Granted;
+        *state = if is_granted { Turn::Idle } else { Turn::GivenUp };
+        is_granted
+    }
+
+    /// The thread.
+    fn wait_for_lock(&self) {
+        loop {
+            let wait = |state: &mut Turn| matches!(state, Turn::Idle | Turn::Granted);
+            let state = self.changed.wait_while(self.state(), wait).unwrap_or_else(PoisonError::into_inner);
+            if *state == Turn::Closed {
+                return;
+            }
+            drop(state);
+            let _ = lock::lock(&self.file);
+            let mut state = self.state();
+            if *state == Turn::Awaited {
+                *state = Turn::Granted;
+                self.changed.notify_all();
+                continue;
+            }
+            let _ = lock::unlock(&self.file);
+            if *state == Turn::GivenUp {
+                *state = Turn::Idle;
+            }
+        }
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "measures a wait, never an instant of the store")]
+fn now() -> Instant {
+    Instant::now()
 }

@@ -10,6 +10,7 @@ use std::{
         mpsc::{self, Receiver, Sender},
     },
     thread,
+    time::{Duration, Instant},
 };
 
 use interval_queue_contract::{QueueName, StateError, StateErrorKind};
@@ -26,6 +27,12 @@ use crate::{
 /// Approximate number of tasks in the commands of one transaction. Limits the wait of other
 /// processes.
 const MAX_BATCH_TASKS: usize = 4_000;
+
+/// Time in which a process that has passed the gate may begin transactions.
+const MAX_HOLD: Duration = Duration::from_millis(2);
+
+/// Maximum wait for a command while the gate is held.
+const MAX_LINGER: Duration = Duration::from_micros(80);
 
 /// A reply, or the payload of a panic.
 type Answer = Result<Result<Reply, StateError>, Box<dyn Any + Send>>;
@@ -66,7 +73,7 @@ impl Writer {
     pub(super) fn start(shared: Arc<Shared>) -> Result<Self, StateError> {
         let (sender, requests) = mpsc::channel();
         let store = shared.store.clone();
-        let run = move || Thread { gate: shared.store.gate(), shared, requests }.run();
+        let run = move || Thread { gate: shared.store.gate(), shared, requests, is_quick: false }.run();
         let started = thread::Builder::new().name("interval-queue-tasks".into()).spawn(run);
         started.map_err(|error| gone(&store).with_source(error))?;
         Ok(Self(sender))
@@ -87,20 +94,44 @@ struct Thread {
     shared: Arc<Shared>,
     gate: Gate,
     requests: Receiver<Request>,
+    /// Whether the last command came within [`MAX_LINGER`] after a reply.
+    is_quick: bool,
+}
+
+#[allow(clippy::disallowed_methods, reason = "measures a wait, never an instant of the store")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 impl Thread {
     fn run(mut self) {
-        while let Ok(first) = self.requests.recv() {
-            self.gate.pass();
+        while let Some(first) = self.next() {
+            if self.gate.held_for().is_none() {
+                self.gate.pass();
+            }
             // Includes the commands that came during the wait.
             let batch = self.batch(first);
             let answers = if batch.is_empty() { Vec::new() } else { self.carry_out(&batch) };
-            self.gate.leave();
+            if !self.is_quick || self.gate.held_for().is_some_and(|held| held >= MAX_HOLD) {
+                self.gate.leave();
+            }
             for (request, answer) in batch.into_iter().zip(answers) {
                 let _ = request.reply.send(answer);
             }
         }
+    }
+
+    /// The next command. The gate is kept for one that comes immediately: another process would
+    /// find its cached pages outdated, and so would this one afterwards.
+    fn next(&mut self) -> Option<Request> {
+        let answered = now();
+        let soon = self.gate.held_for().and_then(|_| self.requests.recv_timeout(MAX_LINGER).ok());
+        let next = soon.or_else(|| {
+            self.gate.leave();
+            self.requests.recv().ok()
+        });
+        self.is_quick = answered.elapsed() < MAX_LINGER;
+        next
     }
 
     /// The next commands to run, up to [`MAX_BATCH_TASKS`].

@@ -3,6 +3,7 @@
 
 mod differential;
 mod dump;
+mod gate_tests;
 mod group;
 mod play;
 mod support;
