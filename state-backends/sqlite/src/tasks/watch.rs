@@ -1,18 +1,19 @@
 //! Watches queues for notifications. Commands of this process notify directly. For other processes,
 //! the operating system reports writes to the log, and a read of one number per queue shows which
-//! queues were notified.
+//! queues were notified. Every commit of any process would cause a read, so a process reads ten times
+//! a second while all its watchers are workers that can take no more tasks.
 //!
 //! The alternative, polling SQLite's `data_version` every millisecond, would cost each watcher of a
 //! quiet database a thousand reads a second. This way costs none. To measure the delay of an `add`,
 //! run `cargo bench --bench tasks -- --only pickup`.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     ffi::OsStr,
     fmt,
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak,
         mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     thread,
@@ -22,11 +23,12 @@ use std::{
 use futures::stream;
 use interval_queue_contract::{Changes, QueueName, StateError, StateErrorKind};
 use interval_queue_store::files::{beside, blocking, directory};
+use interval_queue_task_contract::{Step, Stepped, WorkerId};
 use notify::{
     ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _, event::ModifyKind,
 };
 use rusqlite::{Connection, OptionalExtension};
-use tokio::sync::watch::Sender;
+use tokio::sync::watch::{self, Sender};
 
 use super::{TASKS, check_version};
 use crate::{SqliteStore, store::Fault};
@@ -34,21 +36,57 @@ use crate::{SqliteStore, store::Fault};
 /// Minimum time between two checks: other queues of the database may be busy.
 const MIN_CHECK_INTERVAL: Duration = Duration::from_micros(500);
 
+/// Time between two checks while every watcher is a worker that can take no more tasks: it only has
+/// to see that a run must stop.
+const LAZY_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+
 /// The watchers of the queues of a database.
 pub(super) struct Watchers {
     store: SqliteStore,
     queues: Mutex<HashMap<QueueName, Watched>>,
     /// The file watcher of the log, kept by the streams.
     log: Mutex<Weak<RecommendedWatcher>>,
+    demand: Arc<Demand>,
+}
+
+/// Whether some watcher waits for work.
+#[derive(Default)]
+struct Demand {
+    is_there: Mutex<bool>,
+    came: Condvar,
+}
+
+impl Demand {
+    fn set(&self, is_there: bool) {
+        if std::mem::replace(&mut *locked(&self.is_there), is_there) != is_there {
+            self.came.notify_all();
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        *locked(&self.is_there)
+    }
+
+    /// Waits until there is demand, for at most [`LAZY_CHECK_INTERVAL`].
+    fn wait(&self) {
+        let is_there = locked(&self.is_there);
+        let _ = self.came.wait_timeout_while(is_there, LAZY_CHECK_INTERVAL, |is_there| !*is_there);
+    }
 }
 
 struct Watched {
     /// The number of the last notification seen. `None`: not read yet.
     last_seen: Option<i64>,
     sender: Sender<()>,
+    /// Workers of this process that got all tasks that they wanted. Each has a stream.
+    full: HashSet<WorkerId>,
 }
 
 impl Watched {
+    fn has_demand(&self) -> bool {
+        self.sender.receiver_count() > self.full.len()
+    }
+
     /// Notifies the watchers, unless the number is known.
     fn notify_if_new(&mut self, number: i64) {
         if self.last_seen.replace(number).is_some_and(|before| before != number) {
@@ -66,7 +104,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Watchers {
     pub(super) fn new(store: &SqliteStore) -> Self {
-        Self { store: store.clone(), queues: Mutex::default(), log: Mutex::default() }
+        Self { store: store.clone(), queues: Mutex::default(), log: Mutex::default(), demand: Arc::default() }
     }
 
     /// Begins to watch a queue.
@@ -78,20 +116,45 @@ impl Watchers {
                 let mut queues = locked(&watchers.queues);
                 // Removes queues without watchers.
                 queues.retain(|_, watched| !watched.sender.is_closed());
-                let new = || Watched { last_seen: None, sender: Sender::new(()) };
+                let new = || Watched { last_seen: None, sender: Sender::new(()), full: HashSet::new() };
                 queues.entry(queue.clone()).or_insert_with(new).sender.subscribe()
             };
+            watchers.forget_full(&queue);
             // Later notifications have a higher number.
             let snapshot = watchers.snapshot();
             let all = watchers.store.read_here(&TASKS, notification_numbers(&snapshot))?;
             watchers.compare(&snapshot, all);
-            let next =
-                async |(mut receiver, log): (tokio::sync::watch::Receiver<()>, Arc<RecommendedWatcher>)| {
-                    receiver.changed().await.ok().map(|()| ((), (receiver, log)))
-                };
-            Ok(Box::pin(stream::unfold((receiver, log), next)) as Changes)
+            let stream = Watch { receiver, _end: End(Arc::downgrade(&watchers), queue), _log: log };
+            let next = async |mut stream: Watch| stream.receiver.changed().await.ok().map(|()| ((), stream));
+            Ok(Box::pin(stream::unfold(stream, next)) as Changes)
         })
         .await
+    }
+
+    /// Records whether a worker of this process can take more tasks than it got. A step that
+    /// requested none shows nothing.
+    pub(super) fn stepped(&self, queue: &QueueName, step: &Step, stepped: &Stepped) {
+        let is_full = stepped.leased.len() >= step.want as usize;
+        self.update_full(queue, |full| match (step.want, is_full) {
+            (0, _) => false,
+            (_, true) => full.insert(step.worker),
+            (_, false) => full.remove(&step.worker),
+        });
+    }
+
+    fn forget_full(&self, queue: &QueueName) {
+        self.update_full(queue, |full| {
+            full.clear();
+            true
+        });
+    }
+
+    /// Changes the full workers of a queue. `change` returns whether something may have changed.
+    fn update_full(&self, queue: &QueueName, change: impl FnOnce(&mut HashSet<WorkerId>) -> bool) {
+        let mut queues = locked(&self.queues);
+        if queues.get_mut(queue).is_some_and(|watched| change(&mut watched.full)) {
+            self.demand.set(queues.values().any(Watched::has_demand));
+        }
     }
 
     /// Reports a notification that this process has stored.
@@ -139,7 +202,8 @@ impl Watchers {
         // Capacity 1: any number of writes during a check causes one more check.
         let (sender, receiver) = sync_channel(1);
         let path = self.store.path();
-        let watcher = Arc::new(watcher(path, sender).map_err(|error| cannot_watch(path, error))?);
+        let watcher = watcher(path, sender, self.demand.clone());
+        let watcher = Arc::new(watcher.map_err(|error| cannot_watch(path, error))?);
         let watchers = Arc::downgrade(self);
         let started = thread::Builder::new()
             .name("interval-queue-watch".into())
@@ -156,6 +220,26 @@ impl Watchers {
     fn end(&self) {
         *locked(&self.log) = Weak::new();
         locked(&self.queues).clear();
+    }
+}
+
+/// The stream of one watcher.
+struct Watch {
+    receiver: watch::Receiver<()>,
+    /// Must be dropped after the receiver.
+    _end: End,
+    _log: Arc<RecommendedWatcher>,
+}
+
+/// Forgets the full workers of a queue once one of its streams has ended: the stream may have been
+/// that of a full worker.
+struct End(Weak<Watchers>, QueueName);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        if let Some(watchers) = self.0.upgrade() {
+            watchers.forget_full(&self.1);
+        }
     }
 }
 
@@ -182,6 +266,9 @@ enum LogEvent {
 /// which becomes visible only after the flush, without an event.
 const RECHECK_MICROS: [u64; 7] = [250, 1_000, 4_000, 16_000, 64_000, 256_000, 1_024_000];
 
+/// The first delay longer than [`LAZY_CHECK_INTERVAL`].
+const LAZY_RECHECK: usize = 5;
+
 /// Checks after each event and some times later, until the watcher is dropped.
 fn listen(watchers: &Weak<Watchers>, receiver: &Receiver<LogEvent>) {
     let mut checks = RECHECK_MICROS.len();
@@ -191,12 +278,13 @@ fn listen(watchers: &Weak<Watchers>, receiver: &Receiver<LogEvent>) {
             None => receiver.recv().map_err(RecvTimeoutError::from),
         };
         let Some(watchers) = watchers.upgrade() else { return };
+        let first = if watchers.demand.is_there() { 0 } else { LAZY_RECHECK };
         let is_gone = match event {
             Ok(LogEvent::Gone) => true,
             Err(RecvTimeoutError::Disconnected) => return,
             // The removal of a directory with open files causes no other event.
             Ok(LogEvent::Written) | Err(RecvTimeoutError::Timeout) => {
-                checks = if event.is_ok() { 0 } else { checks + 1 };
+                checks = if event.is_ok() { first } else { checks + 1 };
                 watchers.check().is_err_and(|error| error.kind() == StateErrorKind::NotFound)
             }
         };
@@ -207,7 +295,11 @@ fn listen(watchers: &Weak<Watchers>, receiver: &Receiver<LogEvent>) {
 }
 
 /// Watches the directory, since the log may be missing, and is created and removed.
-fn watcher(database: &Path, sender: SyncSender<LogEvent>) -> notify::Result<RecommendedWatcher> {
+fn watcher(
+    database: &Path,
+    sender: SyncSender<LogEvent>,
+    demand: Arc<Demand>,
+) -> notify::Result<RecommendedWatcher> {
     // The removal of a directory is reported only after all its files are closed, and all processes
     // have the gate open. The removal of the gate is reported immediately.
     let names = [database.to_owned(), beside(database, "-wal"), beside(database, "-gate")];
@@ -218,6 +310,7 @@ fn watcher(database: &Path, sender: SyncSender<LogEvent>) -> notify::Result<Reco
         Ok(event) if !concerns(&event, &names) => {}
         // After an error, events may have been lost.
         _ => {
+            demand.wait();
             let _ = sender.try_send(LogEvent::Written);
             // A commit writes many times. During this pause the system merges its events, and the
             // thread does not wake for each.

@@ -198,6 +198,9 @@ impl Thread {
     /// Notifies the watchers of this process after the commit.
     fn notify(&self, executed: Executed<'_>) -> Answer {
         Ok(executed?.map(|(request, reply, notification)| {
+            if let (Command::Step(step), Reply::Stepped(stepped)) = (&request.command, &reply) {
+                self.shared.watchers.stepped(&request.queue, step, stepped);
+            }
             if let Some(notification) = notification {
                 self.shared.watchers.notify_if_new(&request.queue, notification);
             }

@@ -57,6 +57,24 @@ async fn heartbeats_and_other_queues_notify_no_watcher() {
     assert!(is_notified(&mut changes).await);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_can_take_no_more_is_notified() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tasks.db");
+    let (store, other) = (open(&path).await, open(&path).await);
+    let mut hand = Hand::new(&store, 1);
+    hand.step(Vec::new(), 0).await;
+    let mut changes = store.changes(&mail()).await.unwrap();
+    for n in 0..5 {
+        other.apply(&mail(), add([task(n)])).await.unwrap();
+        assert!(is_notified(&mut changes).await);
+        assert_eq!(hand.step(Vec::new(), 1).await.leased.len(), 1);
+        assert!(is_quiet(&mut changes).await);
+    }
+    other.apply(&mail(), add([task(5)])).await.unwrap();
+    assert!(is_notified(&mut changes).await, "a run may have to stop");
+}
+
 /// Waits for tasks and says when it sees one.
 fn wait_for_tasks() {
     let mut orders = std::io::stdin().lines().map_while(Result::ok);
