@@ -22,7 +22,7 @@ const FIRST_ROWS: &str = "SELECT \
     CASE WHEN $4 THEN (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'added' \
     ORDER BY t.due LIMIT 1) END, \
     (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND t.worker = $2 AND t.stop IS NOT NULL \
-    AND t.state = 'leased' ORDER BY t.id LIMIT 1), \
+    AND t.state || '' = 'leased' ORDER BY t.id LIMIT 1), \
     (SELECT e.up FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = ANY ($3) \
     AND (e.state = 'new' OR e.state = 'open') LIMIT 1)";
 

@@ -174,7 +174,7 @@ pub(super) fn page(scope: Scope, lookup: Lookup) -> LookupQuery {
             limited("t.worker = $3 AND t.state = 'leased' ORDER BY t.id").with(worker.uuid(), Type::UUID)
         }
         Target::ToStop(worker) => {
-            limited("t.worker = $3 AND t.stop IS NOT NULL AND t.state = 'leased' ORDER BY t.id")
+            limited("t.worker = $3 AND t.stop IS NOT NULL AND t.state || '' = 'leased' ORDER BY t.id")
                 .with(worker.uuid(), Type::UUID)
         }
         Target::Unserved(kind) => limited("t.kind = $3 AND t.unserved ORDER BY t.id").with(kind.to_string(), Type::TEXT),

@@ -91,8 +91,7 @@ CREATE TABLE interval_queue_task (
     -- Lines of the runs and notes: a list.
     log json,
     -- Order of tasks that wait for the same key.
-    line bigint NOT NULL GENERATED ALWAYS AS (CASE WHEN ordered THEN added ELSE due END) STORED,
-    PRIMARY KEY (queue, id)
+    line bigint NOT NULL GENERATED ALWAYS AS (CASE WHEN ordered THEN added ELSE due END) STORED
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 CREATE UNIQUE INDEX interval_queue_task_name ON interval_queue_task (queue, unique_name) WHERE holds_name;
 CREATE INDEX interval_queue_task_added ON interval_queue_task (queue, due, added, position, id) WHERE state = 'added';
@@ -114,6 +113,8 @@ CREATE INDEX interval_queue_task_ended ON interval_queue_task (queue, state, end
 CREATE INDEX interval_queue_task_ended_other ON interval_queue_task (queue, ended, id)
     WHERE ended IS NOT NULL AND (NOT notified OR retained);
 CREATE INDEX interval_queue_task_by_added ON interval_queue_task (queue, added, id);
+-- Last: while all indexes are small they have the same costs, and the server prefers the newest.
+ALTER TABLE interval_queue_task ADD PRIMARY KEY (queue, id);
 -- Without statistics, plans depend only on the indexes, not on the data at the last ANALYZE.
 DO $$
 DECLARE

@@ -84,6 +84,42 @@ async fn a_step_reads_few_pages_after_many_tasks_have_run() {
     assert!(each < passed / 4, "a step has read {each} pages of an index of {passed}");
 }
 
+/// T12: row versions that an open transaction retains are in the way of no lookup but that of ready tasks.
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn steps_beside_an_open_transaction_read_few_index_entries() {
+    const MANY: u64 = 3_000;
+    let server = server();
+    let url = fresh_database(&server);
+    let (session, open) = (session(&url).await, session(&url).await);
+    let tasks = relaxed(&url).await;
+    tasks.apply(&mail(), add([])).await.unwrap();
+    // The server plans the statements while there are few tasks, once more after a vacuum, and keeps the plans.
+    let (mut hand, mut leased) = (Hand::new(&tasks, 1), Vec::new());
+    for from in (0..MANY).step_by(10) {
+        if from == 100 {
+            session.batch_execute("VACUUM ANALYZE interval_queue.interval_queue_task").await.unwrap();
+            open.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM pg_class").await.unwrap();
+        }
+        tasks.apply(&mail(), add((from..from + 10).map(task))).await.unwrap();
+        leased = hand.step(done(&leased), 10).await.leased;
+        assert_eq!(leased.len(), 10);
+    }
+    drop(tasks);
+    let number = async |sql: &str| -> i64 { session.query_one(sql, &[]).await.unwrap().get(0) };
+    // Processes report their statistics at the latest when they end.
+    while number("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()").await > 2 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let read = "SELECT s.indexrelname::text, s.idx_tup_read + io.idx_blks_read + io.idx_blks_hit \
+                FROM pg_stat_user_indexes AS s JOIN pg_statio_user_indexes AS io USING (indexrelid) \
+                WHERE s.relname = 'interval_queue_task' AND s.indexrelname <> 'interval_queue_task_ready'";
+    for row in session.query(read, &[]).await.unwrap() {
+        let (index, read): (String, i64) = (row.get(0), row.get(1));
+        assert!(read.unsigned_abs() < 40 * MANY, "steps have read {read} entries and pages of {index}");
+    }
+}
+
 /// T4: a task that is given back is due as before.
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
