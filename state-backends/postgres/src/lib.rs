@@ -144,6 +144,14 @@
 //! GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA interval_queue TO pacer;
 //! ```
 //!
+//! A user who only calls `add_task`, `complete_task` and `fail_task` needs no right on a
+//! table. The functions have the rights of their owner:
+//!
+//! ```sql
+//! GRANT USAGE ON SCHEMA interval_queue TO app;
+//! GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA interval_queue TO app;
+//! ```
+//!
 //! # Durability
 //!
 //! A killed process loses nothing. With [`Durability::Full`] a crash of the server loses nothing
@@ -171,5 +179,5 @@ pub use deadpool_postgres;
 pub use self::{
     pace::PostgresState,
     store::{Builder, Durability, PostgresStore},
-    tasks::PostgresTasks,
+    tasks::{ApplicationTransaction, PostgresTasks},
 };

@@ -127,7 +127,9 @@ impl Inner {
         // exists.
         let create = if has_schema { String::new() } else { format!("CREATE SCHEMA {schema};\n") };
         let steps = component.steps(version);
-        let steps = steps.map(|steps| format!("{create}SET LOCAL search_path TO {schema};\n{steps}"));
+        // Functions keep this path. A temporary table of a caller comes last.
+        let steps =
+            steps.map(|steps| format!("{create}SET LOCAL search_path TO {schema}, pg_temp;\n{steps}"));
         if let (Some(steps), Purpose::Make) = (&steps, purpose) {
             let made = on.round_trip(on.batch_execute(steps)).await;
             made.map_err(|failure| denied(failure, component.may_not_migrate(user, &location, version)))?;

@@ -17,7 +17,6 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use deadpool_postgres::Pool;
 use interval_queue_contract::{Changes, StateError, StateErrorKind};
-use tokio_postgres::types::Type;
 
 pub use self::builder::{Builder, Durability};
 use self::{builder::LONGEST_NAME, migrate::Server, prepared::Sessions, watch::Listener};
@@ -117,13 +116,6 @@ impl PostgresStore {
         let channel = quoted(&channel_of_tasks(self.schema()));
         let notify = |name: &String| format!("; NOTIFY {channel}, {}", literal(name));
         "SET LOCAL synchronous_commit = off".to_owned() + &names.iter().map(notify).collect::<String>()
-    }
-
-    /// Notifies the watchers of one name on the channel of stored tasks, within a transaction.
-    pub(crate) fn notification_query(&self, name: String) -> Query {
-        Query::new("SELECT pg_notify($1, $2)")
-            .with(channel_of_tasks(self.schema()), Type::TEXT)
-            .with(name, Type::TEXT)
     }
 
     /// Maximum wait of a transaction for locks, and of the server for a silent client: half of the

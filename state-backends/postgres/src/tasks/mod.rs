@@ -1,7 +1,7 @@
 //! Stored tasks in PostgreSQL.
 
+mod application;
 mod columns;
-mod completion;
 mod find;
 mod low_marks;
 mod notifier;
@@ -21,6 +21,7 @@ use interval_queue_store::Component;
 use interval_queue_task_contract::{Change, Command, RECOUNT_TIMEOUT, Read, Reply, TaskStore, rules};
 use tokio_postgres::Row;
 
+pub use self::application::ApplicationTransaction;
 use self::{
     notifier::Notifier,
     read_ahead::QueueHeaders,

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use futures::future::{join5, try_join_all};
 use interval_queue_contract::{Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{Change, Command, Reply, Step, Task, TaskId, Verb};
-use tokio_postgres::{GenericClient, Row, types::Type};
+use tokio_postgres::{Row, types::Type};
 
 use super::{
     PostgresTasks, TASKS,
@@ -337,17 +337,6 @@ async fn fetch_all(
     lookup_queries: &[LookupQuery],
 ) -> Result<Vec<Vec<Row>>, tokio_postgres::Error> {
     try_join_all(lookup_queries.iter().map(|lookup_query| on.fetch(&lookup_query.query))).await
-}
-
-/// Runs all lookups at once.
-pub(super) async fn fetch_all_typed(
-    on: &impl GenericClient,
-    lookup_queries: &[LookupQuery],
-) -> Result<Vec<Vec<Row>>, tokio_postgres::Error> {
-    try_join_all(lookup_queries.iter().map(async |lookup_query| {
-        on.query_typed(&lookup_query.query.sql, &lookup_query.query.parameters()).await
-    }))
-    .await
 }
 
 fn locks(mode: Mode, command: &Command) -> Locks {

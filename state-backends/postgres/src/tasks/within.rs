@@ -1,23 +1,23 @@
-//! Adds tasks within a transaction of the application: committed or rolled back with it.
+//! Adds and completes tasks within a transaction of the application, by the SQL functions of the
+//! migration: see "Adding tasks in SQL" and "Completing runs in SQL" there.
 
-use interval_queue_contract::{InvalidInput, QueueName, StateError, StateErrorKind};
-use interval_queue_task_contract::{Add, Added, Command, NewTask, OnConflict, Reply};
-use tokio_postgres::{Transaction, types::Type};
+use std::time::{Duration, UNIX_EPOCH};
+
+use interval_queue_contract::{InvalidInput, Micros, QueueName, StateError, StateErrorKind};
+use interval_queue_task_contract::{
+    Add, Added, Command, Completed, Completion, Json, NewTask, OnConflict, OnFailure, State, Unique, Until,
+    When, WorkerId,
+    rules::{self, End},
+};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use super::{
-    MAX_TRIES, PostgresTasks,
-    find::{self, Locks, Scope},
-    read_ahead,
-    transaction::{Mode, fetch_all_typed},
-    view::{Outcome, ReadSet, decide},
-    write,
+    PostgresTasks,
+    application::{ApplicationTransaction, Call, CallError},
+    transaction::Mode,
 };
-use crate::store::{Failure, Query, RetryAction, quoted};
-
-/// Allows the application's transaction to continue if adding fails.
-const SAVE: &str = "SAVEPOINT interval_queue_add";
-const UNDO: &str = "ROLLBACK TO SAVEPOINT interval_queue_add; RELEASE SAVEPOINT interval_queue_add";
-const KEEP: &str = "RELEASE SAVEPOINT interval_queue_add";
+use crate::store::quoted;
 
 impl PostgresTasks {
     /// Adds tasks within a transaction of the application, on a connection to the same database.
@@ -39,7 +39,7 @@ impl PostgresTasks {
     /// If the future is dropped, roll back the transaction.
     pub async fn add_within(
         &self,
-        transaction: &Transaction<'_>,
+        transaction: impl ApplicationTransaction,
         queue: &QueueName,
         add: Add,
     ) -> Result<Vec<Added>, StateError> {
@@ -54,94 +54,188 @@ impl PostgresTasks {
         }
         let command = Command::Add(add);
         command.check()?;
+        let Command::Add(add) = command else { return Ok(Vec::new()) };
         // If the transaction created the queue, all workers of the queue would wait for its end.
         if self.headers.of(queue).is_none() {
             self.store(Mode::Add, queue, &Command::Add(Add::default())).await?;
         }
-        let mut left = MAX_TRIES;
-        loop {
-            run(transaction, SAVE).await?;
-            let failed = match self.add_once(transaction, queue, &command).await {
-                Ok(Ok(reply)) => {
-                    run(transaction, KEEP).await?;
-                    return reply.added();
-                }
-                Ok(Err(refused)) => Failure::from(refused),
-                Err(failure) => failure,
-            };
-            run(transaction, UNDO).await?;
-            left -= 1;
-            // Retries if another process was first to add one of the tasks. If the server has rolled back
-            // the whole transaction, there is nothing to retry.
-            if failed.action != RetryAction::Retry || left == 0 {
-                return Err(failed.error);
-            }
-        }
+        let tasks: Vec<_> = add.tasks.iter().map(StatedTask::of).collect();
+        let tasks = serde_json::to_string(&tasks).map_err(|error| InvalidInput::new(error.to_string()))?;
+        let (sequence, late) = (add.sequence.to_string(), rules::late_add(add.age));
+        let arguments = [
+            (Some(queue.as_str()), "text"),
+            (Some(&*tasks), "json"),
+            (Some(&*sequence), "bigint"),
+            (late.as_deref(), "text"),
+        ];
+        let added = transaction.call(&self.call("interval_queue_task_add_all", &arguments)).await;
+        serde_json::from_str(&added.map_err(call_error)?).map_err(|error| {
+            let text = "the functions of stored tasks were replaced";
+            StateError::new(StateErrorKind::Foreign, text).with_source(error)
+        })
     }
 
-    async fn add_once(
+    /// Completes the run of a task within a transaction of the application, on a connection to the
+    /// same database. The effects of the run and its end are stored together or not at all, so each
+    /// task has its effects exactly once. The outcome is
+    /// [`Done`](interval_queue_task_contract::Outcome::Done) or
+    /// [`Failed`](interval_queue_task_contract::Outcome::Failed).
+    ///
+    /// Until the commit, no lock is held that another process waits for, even if the transaction
+    /// stays open for long. The task stays leased to the worker while the worker renews its lease.
+    /// **The commit fails if the token is no longer valid, or if the task was cancelled during the
+    /// run**, with the SQL state 55000. The SQL functions `complete_task` and `fail_task` do the
+    /// same for other languages.
+    ///
+    /// In a transaction with the isolation `REPEATABLE READ` or stricter, the commit may also fail
+    /// with 40001, if the worker has reported progress in between: retry.
+    ///
+    /// Tasks that wait for this task or its key continue with the next poll of a worker.
+    ///
+    /// # Errors
+    ///
+    /// [`Superseded`](StateErrorKind::Superseded) if the token of the run is not valid, or if the
+    /// task was cancelled during the run: roll back. `Invalid` for another outcome, or a result
+    /// that is too large. `NotFound` if there are no tasks in the schema. After an error the
+    /// transaction is as before, unless the connection was lost.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, roll back the transaction.
+    pub async fn complete_within(
         &self,
-        on: &Transaction<'_>,
+        transaction: impl ApplicationTransaction,
         queue: &QueueName,
-        command: &Command,
-    ) -> Result<Result<Reply, StateError>, Failure> {
-        let failed = |error| Failure::of_query(error);
-        let search_path = on.query_typed_one("SELECT pg_catalog.current_setting('search_path')", &[]).await;
-        let search_path: String = search_path.and_then(|row| row.try_get(0)).map_err(failed)?;
-        let set_search_path = async |path: String| {
-            let set_search_path =
-                Query::new("SELECT pg_catalog.set_config('search_path', $1, true)").with(path, Type::TEXT);
-            on.query_typed(&set_search_path.sql, &set_search_path.parameters())
-                .await
-                .map(drop)
-                .map_err(failed)
+        worker: WorkerId,
+        completion: &Completion,
+    ) -> Result<Completed, StateError> {
+        let (state, result, error) = match completion.end()? {
+            End::Done(result) => (State::Done, Some(result.as_str()), None),
+            End::Failed(why) => (State::Failed, None, Some(why)),
         };
-        set_search_path(format!("pg_catalog, {}, pg_temp", quoted(self.schema()))).await?;
-        let mut read_set = ReadSet::default();
-        let start_query = Self::start_query(queue, command);
-        let row = on.query_typed_one(&start_query.sql, &start_query.parameters()).await.map_err(failed)?;
-        let start = self.read_start(queue, &row, &mut read_set)?;
-        let scope = Scope {
-            queue: start.number,
-            locks: Locks::KeyShare,
-            writes: true,
-            is_read_ahead: true,
-            has_low_marks: false,
-        };
-        let header = self.headers.of(queue);
-        let mut lookups = header
-            .map_or_else(Vec::new, |header| read_ahead::lookups(command, Mode::Add, &header, self.clock()));
-        let (reply, written) = loop {
-            let lookup_queries = find::lookup_queries(scope, lookups);
-            let results = fetch_all_typed(on, &lookup_queries).await.map_err(failed)?;
-            for (lookup_query, rows) in lookup_queries.iter().zip(results) {
-                lookup_query.add_rows(&rows, &mut read_set)?;
-            }
-            match decide(&read_set, start.now, command) {
-                Outcome::Decided(Ok(reply), written) => break (reply, written),
-                Outcome::Decided(Err(refused), _) => return Ok(Err(refused)),
-                Outcome::Missing(missing) => lookups = missing,
-            }
-        };
-        if !written.is_added() || written.queue.is_some() {
-            let text =
-                "the queue is gone since, or something else has to be written: add the tasks by themselves";
-            return Err(StateError::new(StateErrorKind::Conflict, text).into());
-        }
-        let mut statements = write::statements(start.number, &written, false);
-        statements.extend(write::events(start.number, &written, false));
-        for query in statements {
-            on.execute_typed(&query.sql, &query.parameters()).await.map_err(failed)?;
-        }
-        if written.notifies {
-            let notification = self.store.notification_query(queue.as_str().to_owned());
-            on.query_typed(&notification.sql, &notification.parameters()).await.map_err(failed)?;
-        }
-        set_search_path(search_path).await?;
-        Ok(Ok(reply))
+        let (id, token, worker) =
+            (completion.id.to_string(), completion.token.to_string(), worker.to_string());
+        let arguments = [
+            (Some(queue.as_str()), "text"),
+            (Some(&*id), "uuid"),
+            (Some(&*token), "text"),
+            (result, "json"),
+            (error.as_deref(), "text"),
+            (Some(&*worker), "uuid"),
+        ];
+        let completed = transaction.call(&self.call("interval_queue_task_complete", &arguments)).await;
+        completed.map(|_| Completed::new(completion, state)).map_err(call_error)
+    }
+
+    fn call<'c>(&self, function: &str, arguments: &'c [(Option<&'c str>, &'static str)]) -> Call<'c> {
+        Call { function: format!("{}.{function}", quoted(self.schema())), arguments }
     }
 }
 
-async fn run(transaction: &Transaction<'_>, sql: &str) -> Result<(), StateError> {
-    transaction.batch_execute(sql).await.map_err(|error| Failure::of_query(error).error)
+/// A task as an argument of `interval_queue_task_add_all`.
+#[derive(Serialize)]
+struct StatedTask<'t> {
+    kind: &'t str,
+    payload: &'t Json,
+    options: Map<String, Value>,
+}
+
+impl<'t> StatedTask<'t> {
+    fn of(task: &'t NewTask) -> Self {
+        let mut options = Map::new();
+        let mut set = |name: &str, value: Value| drop(options.insert(name.to_owned(), value));
+        set("id", json!(task.id));
+        if task.priority != 0 {
+            set("priority", json!(task.priority));
+        }
+        if let Some(key) = &task.key {
+            set("key", json!(key));
+            set("ordered", json!(task.ordered));
+        }
+        if let Some(Unique { name, until }) = &task.unique {
+            set("unique", json!(name));
+            set("unique_until", json!(if *until == Until::Ended { "ended" } else { "leased" }));
+            set("on_conflict", json!(if task.on_conflict == OnConflict::Refuse { "refuse" } else { "keep" }));
+        }
+        match task.not_before {
+            When::After(Micros::ZERO) => {}
+            When::After(delay) => set("delay", json!(interval(delay))),
+            When::At(at) => set("not_before", json!(instant(at))),
+        }
+        match task.deadline {
+            None => {}
+            Some(When::After(left)) => set("deadline", json!(interval(left))),
+            Some(When::At(at)) => set("deadline", json!(instant(at))),
+        }
+        if task.weight != 1 {
+            set("weight", json!(task.weight));
+        }
+        if !task.tags.is_empty() {
+            set("tags", json!(task.tags));
+        }
+        if let Some(trace) = &task.trace {
+            set("trace", json!(trace));
+        }
+        let numbers = [("max_attempts", task.policy.max_attempts), ("max_retries", task.policy.max_retries)];
+        for (name, number) in numbers {
+            number.into_iter().for_each(|number| set(name, json!(number)));
+        }
+        let times = [
+            ("backoff", task.policy.backoff),
+            ("max_backoff", task.policy.max_backoff),
+            ("timeout", task.policy.timeout),
+        ];
+        for (name, time) in times {
+            time.into_iter().for_each(|time| set(name, json!(interval(time))));
+        }
+        if !task.edges.is_empty() {
+            let edges = task.edges.iter().map(|edge| {
+                let on_failure = match edge.on_failure {
+                    OnFailure::Cancel => "cancel",
+                    OnFailure::Run => "run",
+                    OnFailure::Wait => "wait",
+                };
+                let mut stated = json!({"name": edge.up, "on_failure": on_failure});
+                if let Some(name) = &edge.name {
+                    stated["as"] = json!(name);
+                }
+                stated
+            });
+            set("after", edges.collect());
+        }
+        Self { kind: task.kind.as_str(), payload: &task.payload, options }
+    }
+}
+
+/// In seconds: the number of microseconds may exceed what an `interval` of PostgreSQL 14 reads.
+fn interval(of: Micros) -> String {
+    format!("{}.{:06} s", of.get() / 1_000_000, of.get() % 1_000_000)
+}
+
+fn instant(at: Micros) -> String {
+    humantime::format_rfc3339_micros(UNIX_EPOCH + Duration::from_micros(at.get())).to_string()
+}
+
+fn call_error(error: CallError) -> StateError {
+    let kind = match error.code.as_deref() {
+        Some("55000") => StateErrorKind::Superseded,
+        Some("22023") => StateErrorKind::Invalid,
+        Some("23505") => StateErrorKind::Conflict,
+        Some("23503") => StateErrorKind::NotFound,
+        Some("42501") => StateErrorKind::Denied,
+        // No schema, no function.
+        Some("3F000" | "42883") => {
+            let text = "there are no tasks in this schema of the database: is it the one of the queue?";
+            return StateError::new(StateErrorKind::NotFound, text).with_source(error.source);
+        }
+        Some(_) => {
+            let text = format!("postgres does not carry out the call: {}", error.message);
+            return StateError::new(StateErrorKind::Unreachable, text).with_source(error.source);
+        }
+        None => {
+            let text = "the connection to postgres was lost: nothing was stored";
+            return StateError::new(StateErrorKind::Unreachable, text).with_source(error.source);
+        }
+    };
+    StateError::new(kind, error.message).with_source(error.source)
 }

@@ -9,7 +9,7 @@ use interval_queue_memory::MemoryTasks;
 use interval_queue_task_contract::{Command, Follow, Mark, Order, Read, Reply, Selector, State, TaskStore};
 
 use self::random_load::Load;
-use crate::fuzzer::Target;
+use crate::fuzzer::{Target, Within};
 
 /// Commands between two comparisons of all rows.
 const COMMANDS_BETWEEN_CHECKS: usize = 16;
@@ -37,6 +37,24 @@ pub struct Difference {
 ///
 /// A dropped future leaves the queue as it is.
 pub async fn compare(seed: u64, commands: usize, target: &Target) -> Result<usize, Difference> {
+    compare_with_ends(seed, commands, target, None).await
+}
+
+/// As [`compare`]. Some runs of the store end by `within`, which must reject what the rule rejects.
+///
+/// # Errors
+///
+/// The first difference.
+///
+/// # Cancel safety
+///
+/// A dropped future leaves the queue as it is.
+pub async fn compare_with_ends(
+    seed: u64,
+    commands: usize,
+    target: &Target,
+    within: Option<&dyn Within>,
+) -> Result<usize, Difference> {
     let clock = target.clock.clone();
     let memory = MemoryTasks::with_clock(move || clock.now());
     target.set_clock(Micros::new(1_000_000_000_000));
@@ -47,6 +65,23 @@ pub async fn compare(seed: u64, commands: usize, target: &Target) -> Result<usiz
         let pause = load.pause();
         let now = target.clock.now().get();
         target.set_clock(Micros::new(now.saturating_add_signed(pause)));
+        if let Some(within) = within
+            && let Some((worker, completion)) = load.end_within()
+        {
+            let expected = memory.complete_within(&queue, worker, &completion);
+            let found = within.end(&queue, worker, &completion).await;
+            let what =
+                format!("{completion:?} within a transaction\nstore:  {found:?}\nmemory: {expected:?}");
+            let text = |error: StateError| format!("{:?}: {error}", error.kind());
+            let is_same = match (found, expected) {
+                (Ok(found), Ok(expected)) => (found.id, found.state) == (expected.id, expected.state),
+                (Err(found), Err(expected)) => text(found) == text(expected),
+                _ => false,
+            };
+            if !is_same {
+                return Err(Difference { seed, number, what });
+            }
+        }
         let command = load.command();
         let same = |found: String, expected: String| match found == expected {
             true => Ok(()),

@@ -87,6 +87,25 @@ impl Load {
         }
     }
 
+    /// The end of a run that a worker holds, or of an earlier run, within a transaction.
+    pub(super) fn end_within(&mut self) -> Option<(WorkerId, Completion)> {
+        if self.rng.u32(..10) > 0 {
+            return None;
+        }
+        let n = self.rng.usize(..self.members.len());
+        let is_stale = self.rng.u32(..5) == 0;
+        let member = &mut self.members[n];
+        let (id, token) = if is_stale { member.holds.last().copied() } else { member.holds.pop() }?;
+        let token = Token { attempt: token.attempt - u32::from(is_stale), ..token };
+        let worker = member.worker;
+        let outcome = match self.rng.u32(..4) {
+            0 => Outcome::Failed("ö".repeat(self.rng.usize(1_000..3_000)) + &"x".repeat(self.rng.usize(..3))),
+            1 => Outcome::Released,
+            _ => Outcome::Done(self.body()),
+        };
+        Some((worker, Completion { id, token, outcome }))
+    }
+
     pub(super) fn observe_reply(&mut self, reply: Option<&Reply>) {
         let Some((n, is_lost)) = self.stepped else { return };
         let member = &mut self.members[n];

@@ -44,13 +44,8 @@ impl<R: Rows> Work<'_, R> {
         if self.rows.task(new.id)?.is_some() {
             return Ok(Added::Again(new.id));
         }
-        if age > LATE_ADD {
-            let text = format!(
-                "task {} was first sent {:?} ago: it may have been added, run and forgotten since; add it under a new id if it \
-                 has not",
-                new.id,
-                age.to_duration()
-            );
+        if let Some(late) = late_add(age) {
+            let text = format!("task {} {late}", new.id);
             return Err(StateError::new(StateErrorKind::Conflict, text).into());
         }
         if let Some(unique) = &new.unique
@@ -239,6 +234,16 @@ impl<R: Rows> Work<'_, R> {
         self.save(before, &x)?;
         self.free(before, &x)
     }
+}
+
+/// Why a task of an `add` of this age is rejected, unless it is stored. `None`: it is not.
+pub fn late_add(age: Micros) -> Option<String> {
+    (age > LATE_ADD).then(|| {
+        format!(
+            "was first sent {:?} ago: it may have been added, run and forgotten since; add it under a new id if it has not",
+            age.to_duration()
+        )
+    })
 }
 
 fn refuse<E: From<StateError>>(text: String) -> E {

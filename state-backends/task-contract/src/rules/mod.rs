@@ -39,6 +39,8 @@ mod step;
 mod verbs;
 mod within;
 
+#[doc(hidden)]
+pub use add::late_add;
 pub use within::End;
 
 use std::{borrow::Cow, collections::BTreeSet};
@@ -106,7 +108,7 @@ pub fn complete_within<R: Rows>(
     worker: WorkerId,
     completion: &Completion,
 ) -> Result<Completed, R::Error> {
-    let Some(stored) = rows.queue()? else { return Err(within::not_in_force(worker, completion).into()) };
+    let Some(stored) = rows.queue()? else { return Err(within::not_in_force(completion).into()) };
     let mut work = Work::begin(rows, now, maintenance::MAINTENANCE_BUDGET, Some(stored));
     let completed = work.complete_within(worker, completion)?;
     work.finish()?;

@@ -14,13 +14,13 @@ impl<R: Rows> Work<'_, R> {
         worker: WorkerId,
         completion: &Completion,
     ) -> Result<Completed, R::Error> {
-        self.read_lease_clock()?;
+        let end = completion.end().map_err(StateError::from)?;
         let x = self.rows.task(completion.id)?.filter(|x| x.is_leased_to(worker, completion.token));
-        let Some(x) = x else { return Err(not_in_force(worker, completion).into()) };
+        let Some(x) = x else { return Err(not_in_force(completion).into()) };
         if x.stop == Some(Stop::Cancel) {
             return Err(asked_to_stop(completion).into());
         }
-        let (state, error) = match (completion.end().map_err(StateError::from)?, x.stop) {
+        let (state, error) = match (end, x.stop) {
             (End::Done(result), _) => {
                 let (size, most) = (result.as_str().len(), self.queue.settings.max_payload);
                 if size > most as usize {
@@ -90,14 +90,13 @@ impl Completion {
 }
 
 fn asked_to_stop(completion: &Completion) -> StateError {
-    let text =
-        format!("task {} was cancelled while it ran: roll back, its effects are not wanted", completion.id);
+    let text = format!("task {} was cancelled while it ran: roll back its effects", completion.id);
     StateError::new(StateErrorKind::Superseded, text)
 }
 
-pub(super) fn not_in_force(worker: WorkerId, completion: &Completion) -> StateError {
+pub(super) fn not_in_force(completion: &Completion) -> StateError {
     let text = format!(
-        "task {} is not leased to worker {worker} at {} any more: roll back, it is another run's to do",
+        "task {} is not leased with token {} any more: roll back, it is another run's to do",
         completion.id, completion.token
     );
     StateError::new(StateErrorKind::Superseded, text)

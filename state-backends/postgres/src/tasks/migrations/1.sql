@@ -15,6 +15,9 @@ CREATE FUNCTION interval_queue_task_micros(timestamptz) RETURNS bigint LANGUAGE 
 CREATE FUNCTION interval_queue_task_micros(interval) RETURNS bigint LANGUAGE sql IMMUTABLE
     AS 'SELECT (extract(epoch FROM $1) * 1000000)::bigint';
 
+CREATE FUNCTION interval_queue_task_now() RETURNS bigint LANGUAGE sql
+    AS 'SELECT interval_queue_task_micros(clock_timestamp())';
+
 -- # Queues
 
 CREATE TABLE interval_queue_task_queue (
@@ -287,15 +290,15 @@ CREATE TABLE interval_queue_task_event_late (
     at bigint NOT NULL,
     event json NOT NULL,
     -- When the event was recorded. Its age counts from the commit, when others can see it.
-    noted bigint NOT NULL DEFAULT interval_queue_task_micros(clock_timestamp())
+    noted bigint NOT NULL DEFAULT interval_queue_task_now()
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
 CREATE FUNCTION interval_queue_task_event_comes() RETURNS trigger LANGUAGE plpgsql
-    SET search_path FROM CURRENT SET enable_seqscan = off AS $$
+    SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtext(current_schema()), (NEW.queue % 2147483647)::integer);
     DELETE FROM interval_queue_task_event_late WHERE number = NEW.number;
     INSERT INTO interval_queue_task_event (queue, at, event) VALUES (
-        NEW.queue, NEW.at + greatest(interval_queue_task_micros(clock_timestamp()) - NEW.noted, 0), NEW.event
+        NEW.queue, NEW.at + greatest(interval_queue_task_now() - NEW.noted, 0), NEW.event
     );
     RETURN NULL;
 END
@@ -317,6 +320,11 @@ FROM interval_queue_task AS t
 JOIN interval_queue_task_queue AS q ON q.number = t.queue;
 
 -- # Adding tasks in SQL
+--
+-- An application needs only the right to execute functions, because these run with the rights of the
+-- owner of the tables: interval_queue_task_add, interval_queue_task_add_all,
+-- interval_queue_task_complete and the functions of triggers. Their search path is fixed and ends with
+-- pg_temp, so that no object of the caller replaces one of theirs. They execute no text.
 
 CREATE FUNCTION interval_queue_task_check(what text, given text, longest integer) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -378,8 +386,7 @@ END
 $$;
 
 -- Rejects unknown options and wrong types. NULL: the option is not set.
-CREATE FUNCTION interval_queue_task_check_options(options jsonb) RETURNS void LANGUAGE plpgsql STABLE
-    SET search_path FROM CURRENT AS $$
+CREATE FUNCTION interval_queue_task_check_options(options jsonb) RETURNS void LANGUAGE plpgsql STABLE AS $$
 DECLARE
     given record;
     known record;
@@ -430,10 +437,12 @@ SELECT
 FROM jsonb_array_elements(CASE jsonb_typeof(after) WHEN 'array' THEN after ELSE jsonb_build_array(after) END) AS one
 $$;
 
--- Adds a task to a queue within the calling transaction. Returns the id of the task, or of the task
--- that has its unique name. A repeated call with the same id adds nothing.
-CREATE FUNCTION interval_queue_task_add(queue text, kind text, payload json, options jsonb) RETURNS uuid LANGUAGE plpgsql
-    SET search_path FROM CURRENT AS $$
+-- Adds a task to a queue within the calling transaction. `place` orders tasks that are added at the
+-- same instant. `late`: NULL, or why a task that is not stored is rejected. The outcome is "new",
+-- "again" if the task was added before, or "kept" if the stored task has its unique name.
+CREATE FUNCTION interval_queue_task_add(
+    queue text, kind text, payload json, options jsonb, place bigint, late text, OUT stored uuid, OUT outcome text
+) LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
 <<task>>
 DECLARE
@@ -448,6 +457,8 @@ DECLARE
     ordered boolean;
     delay interval;
     not_before timestamptz;
+    -- After it has been added.
+    time_left interval;
     deadline timestamptz;
     unique_name text;
     unique_until text;
@@ -482,10 +493,11 @@ BEGIN
     task.ordered := coalesce(($4 ->> 'ordered')::boolean, false);
     task.delay := ($4 ->> 'delay')::interval;
     task.not_before := ($4 ->> 'not_before')::timestamptz;
-    task.deadline := CASE
-        WHEN $4 ->> 'deadline' ~ '^\s*\d{4}-' THEN ($4 ->> 'deadline')::timestamptz
-        ELSE clock_timestamp() + ($4 ->> 'deadline')::interval
-    END;
+    IF $4 ->> 'deadline' ~ '^\s*\d{4}-' THEN
+        task.deadline := ($4 ->> 'deadline')::timestamptz;
+    ELSE
+        task.time_left := ($4 ->> 'deadline')::interval;
+    END IF;
     task.unique_name := $4 ->> 'unique';
     task.unique_until := coalesce($4 ->> 'unique_until', 'ended');
     task.on_conflict := coalesce($4 ->> 'on_conflict', 'keep');
@@ -549,6 +561,8 @@ BEGIN
         WHEN interval_queue_task_micros(task.delay) NOT BETWEEN 0 AND ten_years THEN format('delay %s: give at most ten years', task.delay)
         WHEN task.not_before < 'epoch' OR task.not_before >= '2200-01-01' THEN
             format('not_before %s: give an instant from 1970 to 2199', task.not_before)
+        WHEN interval_queue_task_micros(task.time_left) NOT BETWEEN 0 AND ten_years THEN
+            format('deadline %s: give at most ten years', task.time_left)
         WHEN task.deadline < 'epoch' OR task.deadline >= '2200-01-01' THEN
             format('deadline %s: give an instant from 1970 to 2199', task.deadline)
         WHEN task.max_attempts NOT BETWEEN 1 AND 1000000 THEN
@@ -574,12 +588,12 @@ BEGIN
     IF task.id IS NULL THEN
         -- Version 7: the time in milliseconds, and the rest at random.
         task.id := encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) PLACING
-            substring(int8send(interval_queue_task_micros(clock_timestamp()) / 1000) FROM 3) FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid;
+            substring(int8send(interval_queue_task_now() / 1000) FROM 3) FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid;
     END IF;
 
     SELECT * INTO q FROM interval_queue_task_queue WHERE name = task.queue;
     IF NOT FOUND THEN
-        now := interval_queue_task_micros(clock_timestamp());
+        now := interval_queue_task_now();
         INSERT INTO interval_queue_task_queue (name, settings, paused, incarnation, lease_clock, seen, latest, maintenance_due)
         VALUES (task.queue, '{}', false, now, 0, now, now, false) ON CONFLICT DO NOTHING;
         SELECT * INTO STRICT q FROM interval_queue_task_queue WHERE name = task.queue;
@@ -592,28 +606,36 @@ BEGIN
     LOOP
         PERFORM FROM interval_queue_task AS t WHERE t.queue = q.number AND t.id = task.id;
         IF FOUND THEN
-            RETURN task.id;
+            stored := task.id;
+            outcome := 'again';
+            RETURN;
+        ELSIF late IS NOT NULL THEN
+            RAISE EXCEPTION 'task % %', task.id, late USING ERRCODE = 'unique_violation';
         END IF;
         IF task.unique_name IS NOT NULL THEN
             SELECT t.id, t.state INTO holder FROM interval_queue_task AS t
             WHERE t.queue = q.number AND t.unique_name = task.unique_name AND t.holds_name;
             IF FOUND AND task.on_conflict = 'refuse' THEN
-                RAISE EXCEPTION 'task % has the unique name %, and is %', holder.id, to_json(task.unique_name), holder.state
-                    USING ERRCODE = 'unique_violation';
+                RAISE EXCEPTION 'task % has the unique name % and is in state %: nothing was added; wait until it has ended, cancel it, or keep or replace it',
+                    holder.id, to_json(task.unique_name), holder.state USING ERRCODE = 'unique_violation';
             ELSIF FOUND THEN
-                RETURN holder.id;
+                stored := holder.id;
+                outcome := 'kept';
+                RETURN;
             END IF;
         END IF;
         -- An upstream cannot be deleted until this is committed.
-        SELECT up INTO holder FROM unnest(task.after) AS up WHERE up <> ALL (ARRAY(
-            SELECT t.id FROM interval_queue_task AS t
-            WHERE t.queue = q.number AND t.id = ANY (task.after) AND t.state <> 'purged' FOR KEY SHARE
-        )) LIMIT 1;
-        IF FOUND THEN
-            RAISE EXCEPTION 'task % waits for %, which is not stored here: name one that is there', task.id, holder.up
-                USING ERRCODE = 'foreign_key_violation';
+        IF task.after IS NOT NULL THEN
+            SELECT up INTO holder FROM unnest(task.after) AS up WHERE up <> ALL (ARRAY(
+                SELECT t.id FROM interval_queue_task AS t
+                WHERE t.queue = q.number AND t.id = ANY (task.after) AND t.state <> 'purged' FOR KEY SHARE
+            )) LIMIT 1;
+            IF FOUND THEN
+                RAISE EXCEPTION 'task % waits for %, which is not stored here: name an earlier task of the batch, or one that is there',
+                    task.id, holder.up USING ERRCODE = 'foreign_key_violation';
+            END IF;
         END IF;
-        now := interval_queue_task_micros(clock_timestamp());
+        now := interval_queue_task_now();
         added := greatest(now, q.latest);
         IF interval_queue_task_micros(task.delay) > 0 THEN
             starts := now + interval_queue_task_micros(task.delay);
@@ -626,15 +648,15 @@ BEGIN
             state := 'ready';
         END IF;
         INSERT INTO interval_queue_task (
-            queue, id, state, kind, priority, due, added, not_before, key, ordered, unique_name, unique_until, holds_name,
-            weight, tags, deadline, policy, has_edges, trace, payload
+            queue, id, state, kind, priority, due, added, position, not_before, key, ordered, unique_name, unique_until,
+            holds_name, weight, tags, deadline, policy, has_edges, trace, payload
         ) VALUES (
             q.number, task.id, state, task.kind, task.priority,
             greatest(added, starts) - task.priority * coalesce((q.settings ->> 'ageing')::bigint, 86400000000),
-            added, starts, task.key, task.ordered, task.unique_name,
+            added, place, starts, task.key, task.ordered, task.unique_name,
             CASE WHEN task.unique_name IS NOT NULL THEN task.unique_until END, task.unique_name IS NOT NULL,
             task.weight, CASE WHEN cardinality(task.tags) > 0 THEN to_jsonb(task.tags) END,
-            interval_queue_task_micros(task.deadline), policy, coalesce(cardinality(task.after), 0) > 0, task.trace,
+            coalesce(interval_queue_task_micros(task.deadline), now + interval_queue_task_micros(task.time_left)), policy, coalesce(cardinality(task.after), 0) > 0, task.trace,
             task.payload
         ) ON CONFLICT DO NOTHING;
         EXIT WHEN FOUND;
@@ -645,9 +667,11 @@ BEGIN
                 USING ERRCODE = 'serialization_failure';
         END IF;
     END LOOP;
-    INSERT INTO interval_queue_task_edge (queue, up, down, name, on_failure, state, generation)
-    SELECT q.number, edge.up, task.id, edge.input, edge.on_failure, 'new', 0
-    FROM unnest(task.after, task.inputs, task.on_failures) AS edge (up, input, on_failure);
+    IF task.after IS NOT NULL THEN
+        INSERT INTO interval_queue_task_edge (queue, up, down, name, on_failure, state, generation)
+        SELECT q.number, edge.up, task.id, edge.input, edge.on_failure, 'new', 0
+        FROM unnest(task.after, task.inputs, task.on_failures) AS edge (up, input, on_failure);
+    END IF;
     INSERT INTO interval_queue_task_counted (queue, kinds, counted, more)
     VALUES (
         -- Cell 66 counts the added tasks of an hour.
@@ -664,7 +688,45 @@ BEGIN
     IF coalesce(($4 ->> 'notify')::boolean, true) THEN
         PERFORM pg_notify(('tasks ' || current_schema())::name::text, task.queue);
     END IF;
-    RETURN task.id;
+    stored := task.id;
+    outcome := 'new';
+END
+$$;
+
+-- Adds a batch: a list of objects with kind, payload and options, each with an id. Returns a list of
+-- {OUTCOME: ID}. An edge to a task that its unique name keeps out leads to the task with the name.
+CREATE FUNCTION interval_queue_task_add_all(queue text, tasks json, first_place bigint, late text) RETURNS json LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    task record;
+    options jsonb;
+    added record;
+    kept_out uuid[] := '{}';
+    holders uuid[] := '{}';
+    outcomes json[] := '{}';
+BEGIN
+    FOR task IN SELECT t.value, t.ordinality FROM json_array_elements(tasks) WITH ORDINALITY AS t LOOP
+        options := task.value -> 'options';
+        IF kept_out <> '{}' AND options ? 'after' THEN
+            SELECT jsonb_set(options, '{after}', jsonb_agg(up.edge ORDER BY up.number)) INTO options FROM (
+                SELECT DISTINCT ON (name.id) one.edge || jsonb_build_object('name', name.id) AS edge, one.number
+                FROM jsonb_array_elements(options -> 'after') WITH ORDINALITY AS one (edge, number)
+                CROSS JOIN LATERAL coalesce(
+                    holders[array_position(kept_out, (one.edge ->> 'name')::uuid)], (one.edge ->> 'name')::uuid
+                ) AS name (id)
+                ORDER BY name.id, one.number
+            ) AS up;
+        END IF;
+        SELECT * INTO added FROM interval_queue_task_add(
+            queue, task.value ->> 'kind', task.value -> 'payload', options, first_place + task.ordinality - 1, late
+        );
+        IF added.outcome = 'kept' THEN
+            kept_out := kept_out || (options ->> 'id')::uuid;
+            holders := holders || added.stored;
+        END IF;
+        outcomes := outcomes || json_build_object(added.outcome, added.stored);
+    END LOOP;
+    RETURN to_json(outcomes);
 END
 $$;
 
@@ -680,10 +742,11 @@ BEGIN
         FOREACH options IN ARRAY ARRAY['text', 'json', 'jsonb'] LOOP
             EXECUTE format(
                 'CREATE FUNCTION add_task(queue text, kind text %s, payload %s, options %s) RETURNS uuid LANGUAGE sql
-                SET search_path FROM CURRENT AS ''SELECT interval_queue_task_add($1, $2, $3::json, $4::jsonb)''',
+                AS ''SELECT (%I.interval_queue_task_add($1, $2, $3::json, $4::jsonb, 0, NULL)).stored''',
                 CASE WHEN payload = 'text' AND options = 'text' THEN 'DEFAULT ''default''' END,
                 payload || CASE WHEN payload = 'text' AND options = 'text' THEN ' DEFAULT ''null''' ELSE '' END,
-                options || CASE WHEN options = 'text' THEN ' DEFAULT ''{}''' ELSE '' END
+                options || CASE WHEN options = 'text' THEN ' DEFAULT ''{}''' ELSE '' END,
+                current_schema()
             );
         END LOOP;
     END LOOP;
@@ -697,7 +760,6 @@ CREATE TABLE interval_queue_task_completed (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     queue bigint NOT NULL,
     id uuid NOT NULL,
-    worker uuid NOT NULL,
     incarnation bigint NOT NULL,
     attempt bigint NOT NULL,
     result json,
@@ -707,7 +769,8 @@ CREATE TABLE interval_queue_task_completed (
 -- Completes the run when the transaction commits. Until then the transaction holds no lock that a
 -- worker waits for. From here to the end of the commit it holds the shared lock of the queue, as a
 -- usual poll does.
-CREATE FUNCTION interval_queue_task_end() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION interval_queue_task_end() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
 DECLARE
     x record;
@@ -726,25 +789,25 @@ BEGIN
         failures = t.failures
             + CASE WHEN NEW.error IS NOT NULL AND coalesce(t.stop, 'release') = 'release' THEN 1 ELSE 0 END,
         result = coalesce(NEW.result, t.result),
-        ended = interval_queue_task_micros(clock_timestamp()), ended_lease_clock = q.lease_clock,
+        ended = interval_queue_task_now(), ended_lease_clock = q.lease_clock,
         holds_name = false, unserved = false, stop = NULL, notified = false
     FROM interval_queue_task_queue AS q
-    WHERE q.number = NEW.queue AND t.queue = NEW.queue AND t.id = NEW.id AND t.state = 'leased' AND t.worker = NEW.worker
+    WHERE q.number = NEW.queue AND t.queue = NEW.queue AND t.id = NEW.id AND t.state = 'leased'
         AND t.incarnation = NEW.incarnation AND t.attempt = NEW.attempt
         AND t.stop IS DISTINCT FROM 'cancel'
-    RETURNING q.name, t.kind, t.state, t.key, t.schedule, t.leased, t.ended, q.settings ->> 'max_running' AS max_running, t.error,
+    RETURNING q.name, t.kind, t.state, t.key, t.schedule, t.leased, t.ended, t.worker, q.settings ->> 'max_running' AS max_running, t.error,
         (q.followed ->> 'until')::bigint AS until INTO x;
     IF NOT FOUND THEN
         IF EXISTS (
             SELECT FROM interval_queue_task AS t
-            WHERE t.queue = NEW.queue AND t.id = NEW.id AND t.state = 'leased' AND t.worker = NEW.worker
+            WHERE t.queue = NEW.queue AND t.id = NEW.id AND t.state = 'leased'
                 AND t.incarnation = NEW.incarnation AND t.attempt = NEW.attempt
         ) THEN
-            RAISE EXCEPTION 'task % was cancelled while it ran: roll back, its effects are not retained', NEW.id
+            RAISE EXCEPTION 'task % was cancelled while it ran: roll back its effects', NEW.id
                 USING ERRCODE = 'object_not_in_prerequisite_state';
         END IF;
-        RAISE EXCEPTION 'task % is not leased to worker % any more: it is another run''s to do', NEW.id, NEW.worker
-            USING ERRCODE = 'object_not_in_prerequisite_state';
+        RAISE EXCEPTION 'task % is not leased with token %.% any more: roll back, it is another run''s to do',
+            NEW.id, NEW.incarnation, NEW.attempt USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
     ms := greatest(x.ended - coalesce(x.leased, x.ended), 0) / 1000;
     -- The numbers of runs begin at 33: how many binary digits the length has, and behind them the sum.
@@ -764,7 +827,7 @@ BEGIN
         INSERT INTO interval_queue_task_event (queue, at, event) VALUES (
             NEW.queue, x.ended, json_build_object(
                 'at', x.ended, 'task', NEW.id, 'kind', x.kind, 'from', 'leased', 'to', x.state,
-                'attempt', NEW.attempt, 'worker', NEW.worker, 'error', x.error
+                'attempt', NEW.attempt, 'worker', x.worker, 'error', x.error
             )
         );
     END IF;
@@ -778,72 +841,88 @@ $$;
 CREATE CONSTRAINT TRIGGER interval_queue_task_completed AFTER INSERT ON interval_queue_task_completed
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION interval_queue_task_end();
 
--- Completes a run: done with this result, or failed for good with this error.
-CREATE FUNCTION interval_queue_task_complete(
-    queue text, id uuid, worker uuid, incarnation bigint, attempt bigint, result json, error text
-) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+-- Completes the run with this token: done with this result, or failed for good with this error.
+-- `worker`: NULL, or the only worker that may hold the token.
+CREATE FUNCTION interval_queue_task_complete(queue text, id uuid, token text, result json, error text, worker uuid)
+    RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
+<<run>>
 DECLARE
     q interval_queue_task_queue;
+    id CONSTANT uuid := $2;
+    -- White space around the value is no part of it.
+    result CONSTANT json := btrim($4::text, E' \t\r\n')::json;
+    error text := $5;
+    bytes CONSTANT bytea := convert_to($5, 'UTF8');
+    size integer := 4096;
     most bigint;
-    stop text;
-BEGIN
-    SELECT * INTO q FROM interval_queue_task_queue WHERE name = interval_queue_task_complete.queue;
-    most := coalesce((q.settings ->> 'max_payload')::bigint, 1048576);
-    IF octet_length(interval_queue_task_complete.result::text) > most THEN
-        RAISE EXCEPTION 'the result of task % has % bytes: this queue stores at most %',
-            interval_queue_task_complete.id, octet_length(interval_queue_task_complete.result::text), most USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    SELECT t.stop INTO stop FROM interval_queue_task AS t
-    WHERE t.queue = q.number AND t.id = interval_queue_task_complete.id AND t.state = 'leased' AND t.worker = interval_queue_task_complete.worker
-        AND t.incarnation = interval_queue_task_complete.incarnation AND t.attempt = interval_queue_task_complete.attempt;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'task % is not leased with token %.% any more: roll back, it is another run''s to do',
-            interval_queue_task_complete.id, interval_queue_task_complete.incarnation, interval_queue_task_complete.attempt
-            USING ERRCODE = 'object_not_in_prerequisite_state';
-    END IF;
-    IF stop = 'cancel' THEN
-        RAISE EXCEPTION 'task % was cancelled while it ran: roll back, its effects are not retained', interval_queue_task_complete.id
-            USING ERRCODE = 'object_not_in_prerequisite_state';
-    END IF;
-    INSERT INTO interval_queue_task_completed (queue, id, worker, incarnation, attempt, result, error)
-    VALUES (
-        q.number, interval_queue_task_complete.id, interval_queue_task_complete.worker, interval_queue_task_complete.incarnation, interval_queue_task_complete.attempt,
-        CASE WHEN interval_queue_task_complete.error IS NULL AND interval_queue_task_complete.result::text <> 'null' THEN interval_queue_task_complete.result END, interval_queue_task_complete.error
-    );
-END
-$$;
-
--- Completes a run by its token.
-CREATE FUNCTION interval_queue_task_end_run(queue text, id uuid, token text, result json, error text) RETURNS void
-    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-#variable_conflict use_column
-DECLARE
     incarnation bigint;
     attempt bigint;
-    worker uuid;
+    stop text;
 BEGIN
-    IF token IS NULL OR token !~ '^\d{1,16}\.\d{1,10}$' THEN
-        RAISE EXCEPTION 'token %: give that of the run, such as 1741684364000000.1', to_json(left(token, 40))
+    IF $3 IS NULL OR $3 !~ '^\d{1,16}\.\d{1,10}$' THEN
+        RAISE EXCEPTION 'token %: give that of the run, such as 1741684364000000.1', coalesce(to_json(left($3, 40))::text, 'NULL')
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    incarnation := split_part(token, '.', 1);
-    attempt := split_part(token, '.', 2);
-    SELECT t.worker INTO worker FROM interval_queue_task AS t JOIN interval_queue_task_queue AS q ON q.number = t.queue
-    WHERE q.name = $1 AND t.id = $2;
-    PERFORM interval_queue_task_complete($1, $2, worker, incarnation, attempt, btrim($4::text, E' \t\r\n')::json, $5);
+    run.incarnation := split_part($3, '.', 1);
+    run.attempt := split_part($3, '.', 2);
+    SELECT * INTO q FROM interval_queue_task_queue WHERE name = $1;
+    SELECT t.stop INTO run.stop FROM interval_queue_task AS t
+    WHERE t.queue = q.number AND t.id = run.id AND t.state = 'leased' AND t.worker = coalesce($6, t.worker)
+        AND t.incarnation = run.incarnation AND t.attempt = run.attempt;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'task % is not leased with token % any more: roll back, it is another run''s to do', run.id, $3
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    IF run.stop = 'cancel' THEN
+        RAISE EXCEPTION 'task % was cancelled while it ran: roll back its effects', run.id
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    most := coalesce((q.settings ->> 'max_payload')::bigint, 1048576);
+    IF octet_length(run.result::text) > most THEN
+        RAISE EXCEPTION 'the result of task % has % bytes: this queue stores at most %', run.id, octet_length(run.result::text), most
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF octet_length(bytes) > size THEN
+        -- The beginning of the error, cut between characters.
+        WHILE get_byte(bytes, size) & 192 = 128 LOOP
+            size := size - 1;
+        END LOOP;
+        run.error := convert_from(substring(bytes FOR size), 'UTF8') || '…';
+    END IF;
+    INSERT INTO interval_queue_task_completed (queue, id, incarnation, attempt, result, error) VALUES (
+        q.number, run.id, run.incarnation, run.attempt,
+        CASE WHEN run.error IS NULL AND run.result::text <> 'null' THEN run.result END, run.error
+    );
 END
 $$;
 
 -- The public functions. The effects of the transaction and the end of the run are stored together
 -- or not at all. The commit fails if the token of the run is no longer valid. Pass a result like
 -- the payload of add_task.
-CREATE FUNCTION complete_task(queue text, id uuid, token text, result text DEFAULT 'null') RETURNS void LANGUAGE sql
-    SET search_path FROM CURRENT AS 'SELECT interval_queue_task_end_run($1, $2, $3, $4::json, NULL)';
-CREATE FUNCTION complete_task(queue text, id uuid, token text, result json) RETURNS void LANGUAGE sql
-    SET search_path FROM CURRENT AS 'SELECT interval_queue_task_end_run($1, $2, $3, $4, NULL)';
-CREATE FUNCTION complete_task(queue text, id uuid, token text, result jsonb) RETURNS void LANGUAGE sql
-    SET search_path FROM CURRENT AS 'SELECT interval_queue_task_end_run($1, $2, $3, $4::json, NULL)';
-CREATE FUNCTION fail_task(queue text, id uuid, token text, error text) RETURNS void LANGUAGE sql
-    SET search_path FROM CURRENT
-    AS 'SELECT interval_queue_task_end_run($1, $2, $3, ''null'', coalesce($4, ''it does not say why''))';
+DO $$
+DECLARE
+    type text;
+BEGIN
+    FOREACH type IN ARRAY ARRAY['text', 'json', 'jsonb'] LOOP
+        EXECUTE format(
+            'CREATE FUNCTION complete_task(queue text, id uuid, token text, result %s) RETURNS void LANGUAGE sql
+            AS ''SELECT %I.interval_queue_task_complete($1, $2, $3, $4::json, NULL, NULL)''',
+            type || CASE WHEN type = 'text' THEN ' DEFAULT ''null''' ELSE '' END, current_schema()
+        );
+    END LOOP;
+    EXECUTE format(
+        'CREATE FUNCTION fail_task(queue text, id uuid, token text, error text) RETURNS void LANGUAGE sql
+        AS ''SELECT %I.interval_queue_task_complete($1, $2, $3, NULL, coalesce($4, ''''it does not say why''''), NULL)''',
+        current_schema()
+    );
+END
+$$;
+
+-- # Rights
+
+-- Only roles with this right run functions with the rights of the owner.
+REVOKE EXECUTE ON FUNCTION
+    interval_queue_task_add(text, text, json, jsonb, bigint, text), interval_queue_task_add_all(text, json, bigint, text),
+    interval_queue_task_complete(text, uuid, text, json, text, uuid)
+    FROM PUBLIC;

@@ -1,7 +1,7 @@
 //! Tables that are somebody else's, users who may not, servers that cannot be written to.
 
 use interval_queue_postgres::PostgresTasks;
-use interval_queue_task_contract::{Command, Read, Reply, TaskStore};
+use interval_queue_task_contract::{Command, Follow, Read, Reply, State, TaskStore};
 
 use super::support::*;
 use crate::common::*;
@@ -91,9 +91,62 @@ async fn a_user_without_rights_gets_an_error_with_the_grants() {
     let leased = worker.step(vec![], 5).await.leased;
     assert_eq!(leased.len(), 2);
     worker.step(done(&leased), 1).await;
-    let clerk = crate::common::session(&user).await;
-    clerk.query("SELECT interval_queue.add_task('mail')", &[]).await.unwrap();
-    assert_eq!(worker.step(vec![], 5).await.leased.len(), 1);
+}
+
+/// Its only right is to execute functions. What it names like a table of the owner's is not used.
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_role_with_functions_alone_adds_and_completes() {
+    let server = server();
+    let owner = fresh_database(&server);
+    let tasks = PostgresTasks::connect(&owner).await.unwrap();
+    tasks.apply(&mail(), add([])).await.unwrap();
+    let mut worker = Hand::new(&tasks, 1);
+    worker.step(vec![], 0).await;
+    // Events are recorded, which another trigger does.
+    let follow = Command::Follow(Follow { after: None, most: 1 });
+    tasks.apply(&mail(), follow).await.unwrap();
+    let session = session(&owner).await;
+    let _ = session.batch_execute("CREATE USER cashier").await;
+    let cashier = crate::common::session(&owner.replace("postgres@", "cashier@")).await;
+    let call = "SELECT interval_queue.add_task('mail', 'default', '7', '{\"unique\": \"u\"}')";
+    let denied = async |statement: &str| {
+        let error = cashier.query(statement, &[]).await.unwrap_err();
+        assert_eq!(error.code().unwrap().code(), "42501", "{statement}: {error:?}");
+    };
+    denied(call).await;
+    session.batch_execute("GRANT USAGE ON SCHEMA interval_queue TO cashier").await.unwrap();
+    denied(call).await;
+    let grant = "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA interval_queue TO cashier";
+    session.batch_execute(grant).await.unwrap();
+    let hidden = "CREATE TEMP TABLE interval_queue_task_queue AS SELECT 1 AS name; \
+                  CREATE TEMP TABLE interval_queue_task AS SELECT 1 AS id; \
+                  CREATE FUNCTION pg_temp.interval_queue_task_now() RETURNS bigint LANGUAGE sql AS 'SELECT 1/0'; \
+                  SET search_path = pg_temp, public";
+    cashier.batch_execute(hidden).await.unwrap();
+    cashier.query(call, &[]).await.unwrap();
+    for relation in ["interval_queue_task", "interval_queue_task_queue", "interval_queue_task_completed"] {
+        denied(&format!("SELECT FROM interval_queue.{relation}")).await;
+        denied(&format!("DELETE FROM interval_queue.{relation}")).await;
+    }
+    let leased = worker.step(vec![], 5).await.leased.remove(0);
+    let (id, token) = (leased.task.id.uuid(), leased.task.token.to_string());
+    let complete = "SELECT interval_queue.complete_task('mail', $1, $2, '\"sent\"')";
+    cashier.query(complete, &[&id, &token]).await.unwrap();
+    let Reply::Tasks(found) =
+        tasks.apply(&mail(), Command::Read(Read::Tasks(vec![leased.task.id]))).await.unwrap()
+    else {
+        panic!("no tasks")
+    };
+    assert_eq!(found[0].as_ref().unwrap().task.state, State::Done);
+    let functions = "SELECT proname::text, array_to_string(proconfig, ' ') FROM pg_proc \
+                     WHERE prosecdef AND pronamespace = 'interval_queue'::regnamespace ORDER BY 1";
+    let functions = session.query(functions, &[]).await.unwrap();
+    let path = "search_path=interval_queue, pg_temp";
+    assert!(functions.iter().all(|row| row.get::<_, String>(1).starts_with(path)), "{functions:?}");
+    let names: Vec<String> = functions.iter().map(|row| row.get(0)).collect();
+    let of_owner = ["add", "add_all", "complete", "end", "event_comes"];
+    assert_eq!(names, of_owner.map(|name| format!("interval_queue_task_{name}")));
 }
 
 /// The rows of one task, of one worker and of the queue, each in turn.

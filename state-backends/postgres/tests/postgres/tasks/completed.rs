@@ -159,7 +159,7 @@ async fn a_commit_fails_if_the_token_is_not_in_force_any_more() {
     assert!(second.task.token > first.task.token);
     let error = transaction.commit().await.unwrap_err();
     let said = error.as_db_error().unwrap().message();
-    assert!(said.contains("is not leased to worker") && error.code().unwrap().code() == "55000", "{said}");
+    assert!(said.contains("is not leased with token") && error.code().unwrap().code() == "55000", "{said}");
     assert_eq!((row(&tasks, 1).await.state, effects(&application).await), (State::Leased, 0));
     // At once, where it is known at once.
     let transaction = application.transaction().await.unwrap();
@@ -198,7 +198,8 @@ async fn a_cancelled_run_is_not_committed() {
     let error = transaction.commit().await.unwrap_err();
     let said = error.as_db_error().unwrap().message();
     assert!(
-        said.contains("was cancelled while it ran: roll back") && error.code().unwrap().code() == "55000",
+        said.contains("was cancelled while it ran: roll back its effects")
+            && error.code().unwrap().code() == "55000",
         "{said}"
     );
     let transaction = application.transaction().await.unwrap();
@@ -207,7 +208,7 @@ async fn a_cancelled_run_is_not_committed() {
         let error =
             tasks.complete_within(&transaction, &mail(), worker(WORKER), &complete).await.unwrap_err();
         assert_eq!(error.kind(), StateErrorKind::Superseded, "{error}");
-        assert!(error.to_string().contains("was cancelled while it ran: roll back"), "{error}");
+        assert!(error.to_string().contains("was cancelled while it ran: roll back its effects"), "{error}");
     }
     transaction.rollback().await.unwrap();
     assert_eq!((row(&tasks, 1).await.state, effects(&application).await), (State::Leased, 0));

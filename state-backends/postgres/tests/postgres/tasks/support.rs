@@ -55,6 +55,19 @@ async fn staged() -> (Target, String) {
     (Target { store: Arc::new(Kept::new(tasks, server)), clock, copies: None }, schema)
 }
 
+/// SQL that lets the functions of a schema take the time of a test, not of the server.
+pub(crate) fn functions_by_a_test_clock(schema: &str) -> String {
+    format!(
+        "CREATE SEQUENCE \"{schema}\".clock; \
+         CREATE OR REPLACE FUNCTION \"{schema}\".interval_queue_task_now() RETURNS bigint LANGUAGE sql \
+         AS 'SELECT last_value FROM \"{schema}\".clock'"
+    )
+}
+
+pub(crate) fn set_test_clock(schema: &str, now: u64) -> String {
+    format!("SELECT setval('\"{schema}\".clock', {})", now.max(1))
+}
+
 /// A target whose server reports many dead rows, so that there are low-water marks.
 pub(crate) async fn stage_with_low_marks() -> Target {
     let (stage, schema) = staged().await;

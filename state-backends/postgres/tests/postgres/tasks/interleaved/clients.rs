@@ -10,16 +10,19 @@ use std::{
 
 use async_trait::async_trait;
 use futures::future::join_all;
-use interval_queue_contract::{Changes, Micros, QueueName, StateError, StateErrorKind};
+use interval_queue_contract::{Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_postgres::{Durability, PostgresStore, PostgresTasks};
 use interval_queue_task_conformance::interleaved::{
     Application, End, Member, Session, SessionState, Sessions, Within, WithinReply,
 };
-use interval_queue_task_contract::{Add, Command, Read, Reply, Stored, TaskStore};
+use interval_queue_task_contract::{Add, Command, Read, TaskStore};
 use tokio::{task::JoinHandle, time::timeout};
 use tokio_postgres::Client;
 
-use super::relay::Relay;
+use super::{
+    super::support::{functions_by_a_test_clock, set_test_clock},
+    relay::Relay,
+};
 use crate::common::{LONG, Shared, server, session, someplace, through};
 
 /// As many clients as a meeting has at most.
@@ -35,44 +38,10 @@ pub(super) struct Clients {
     have_seen: bool,
     clock: Clock,
     store: PostgresTasks,
-    shown: Shown,
     clients: Vec<(Arc<Relay>, u16, PostgresTasks)>,
     schema: String,
     onlooker: Arc<Client>,
     _server: Shared,
-}
-
-/// The store, which shows the end of a run that an application has completed as of the time of the meeting: the function
-/// that completes takes the server's clock.
-#[derive(Debug)]
-struct Shown {
-    store: PostgresTasks,
-    clock: Clock,
-}
-
-#[async_trait]
-impl TaskStore for Shown {
-    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
-        let mut reply = self.store.apply(queue, command).await?;
-        let stored: Vec<&mut Stored> = match &mut reply {
-            Reply::Page(page) => page.tasks.iter_mut().collect(),
-            Reply::Tasks(tasks) => tasks.iter_mut().flatten().collect(),
-            _ => Vec::new(),
-        };
-        let now = Micros::new(self.clock.load(Ordering::Relaxed));
-        for ended in stored.into_iter().filter_map(|stored| stored.task.ended.as_mut()) {
-            *ended = now.min(*ended);
-        }
-        Ok(reply)
-    }
-
-    async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
-        self.store.queues().await
-    }
-
-    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
-        self.store.changes(queue).await
-    }
 }
 
 async fn opened(url: &str, schema: &str, clock: &Clock) -> PostgresTasks {
@@ -92,6 +61,7 @@ impl Clients {
         store.apply(&elsewhere, nothing.clone()).await.unwrap();
         let onlooker = session(server.url()).await;
         onlooker.batch_execute(&format!("CREATE TABLE {schema:?}.letter (queue text)")).await.unwrap();
+        onlooker.batch_execute(&functions_by_a_test_clock(&schema)).await.unwrap();
         let mut clients = Vec::new();
         for _ in 0..CLIENTS {
             let (relay, port) = Relay::before(server.port()).await;
@@ -100,24 +70,14 @@ impl Clients {
             tasks.apply(&elsewhere, nothing.clone()).await.unwrap();
             clients.push((relay, port, tasks));
         }
-        let shown = Shown { store: store.clone(), clock: clock.clone() };
-        Self {
-            have_seen,
-            clock,
-            store,
-            shown,
-            clients,
-            schema,
-            onlooker: Arc::new(onlooker),
-            _server: server,
-        }
+        Self { have_seen, clock, store, clients, schema, onlooker: Arc::new(onlooker), _server: server }
     }
 }
 
 #[async_trait]
 impl Sessions for Clients {
     fn store(&self) -> &dyn TaskStore {
-        &self.shown
+        &self.store
     }
 
     fn set_clock(&self, to: Micros) {
@@ -127,6 +87,8 @@ impl Sessions for Clients {
     async fn begin(&self, client: usize, queue: &QueueName, member: &Member) -> Box<dyn Session> {
         let (relay, port, tasks) = &self.clients[client];
         relay.open();
+        let now = set_test_clock(&self.schema, self.clock.load(Ordering::Relaxed));
+        self.onlooker.batch_execute(&now).await.unwrap();
         let queue = queue.clone();
         let doing = match member.clone() {
             Member::Commands(commands) => {
