@@ -12,6 +12,8 @@ pub struct Component {
     pub first: usize,
     /// SQL per version. The first creates the tables; each other upgrades from the version before.
     pub migrations: &'static [&'static str],
+    /// SQL after each upgrade: creates what is declared in code and missing.
+    pub declared: fn() -> String,
     /// The rights of a user who may not create tables, as in `grant it …`.
     pub grants: &'static str,
 }
@@ -93,7 +95,8 @@ impl Component {
     pub fn steps(&self, version: usize) -> Option<String> {
         let missing = self.migrations.get((version + 1).saturating_sub(self.first)..);
         let missing = missing.filter(|missing| !missing.is_empty())?.join("\n");
-        Some(format!("{missing}\nUPDATE {}_schema SET version = {};\n", self.name, self.known()))
+        let (declared, name) = ((self.declared)(), self.name);
+        Some(format!("{missing}\n{declared}UPDATE {name}_schema SET version = {};\n", self.known()))
     }
 
     /// The error of a user who may not use existing tables.

@@ -2,8 +2,13 @@
 
 use interval_queue_store::{Component, Found};
 
-const COLOURS: Component =
-    Component { name: "colours", first: 1, migrations: &["A;", "B;"], grants: "SELECT" };
+const COLOURS: Component = Component {
+    name: "colours",
+    first: 1,
+    migrations: &["A;", "B;"],
+    declared: String::new,
+    grants: "SELECT",
+};
 
 #[test]
 fn found_tables_have_a_version_or_an_error() {

@@ -5,13 +5,14 @@ use interval_queue_contract::{Micros, StateError};
 use crate::{
     Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, LogLine, Presence,
     Queue, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
+    index::{self, Index},
 };
 
 /// The rows of one queue within one atomic command; a store adds no rule to them.
 ///
 /// Lookups find what the command has written. If a call fails, the store undoes the whole command.
 /// A lookup returns at most `most` rows and costs about as much as it returns, whatever is stored:
-/// it needs one index, given as columns and condition.
+/// it needs one index. A new lookup of tasks is one line of [`index`] and one method here.
 #[allow(clippy::missing_errors_doc, reason = "each fails as its store does, and the command with it")]
 pub trait Rows {
     /// The store's error.
@@ -43,58 +44,93 @@ pub trait Rows {
     /// Writes a log. Empty: removes it.
     fn put_log(&mut self, id: TaskId, log: &[LogLine]) -> Result<(), Self::Error>;
 
-    /// The holder of a unique name: `name where holds_name`.
-    fn by_name(&mut self, name: &Key) -> Result<Option<Task>, Self::Error>;
-    /// Added tasks by [`Task::order`]: `due, added, position, id where state = added`.
-    fn added(&mut self, most: u32) -> Result<Vec<Task>, Self::Error>;
-    /// Due scheduled tasks, by [`Task::start_order`]: `not_before, added, position, id where state
-    /// = scheduled`.
-    fn scheduled(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, Self::Error>;
+    /// Tasks of an index with these columns, in its order, up to an instant of the order.
+    fn look<I: Index>(
+        &mut self,
+        columns: I::Columns,
+        until: Option<Micros>,
+        most: u32,
+    ) -> Result<Vec<Task>, Self::Error>;
+    /// The first instant of an index without columns.
+    fn first_instant<I: Index<Columns = ()>>(&mut self) -> Result<Option<Micros>, Self::Error>;
+
+    /// The holder of a unique name.
+    fn by_name(&mut self, name: &Key) -> Result<Option<Task>, Self::Error> {
+        Ok(self.look::<index::Name>((name.clone(),), None, 1)?.into_iter().next())
+    }
+    /// Added tasks by [`Task::order`].
+    fn added(&mut self, most: u32) -> Result<Vec<Task>, Self::Error> {
+        self.look::<index::Added>((), None, most)
+    }
+    /// Due scheduled tasks, by [`Task::start_order`].
+    fn scheduled(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, Self::Error> {
+        self.look::<index::Scheduled>((), Some(until), most)
+    }
     /// The next time of a scheduled task.
-    fn next_scheduled(&mut self) -> Result<Option<Micros>, Self::Error>;
+    fn next_scheduled(&mut self) -> Result<Option<Micros>, Self::Error> {
+        self.first_instant::<index::Scheduled>()
+    }
     /// Ready tasks of these kinds and at least this priority, by [`Task::order`]: merged from
-    /// `kind, priority, due, added, position, id where state = ready`.
+    /// [`index::Ready`].
     fn ready(&mut self, kinds: &[Kind], at_least: Option<i32>, most: u32) -> Result<Vec<Task>, Self::Error>;
-    /// Number of leased tasks: `where state = leased`.
+    /// Number of leased tasks: [`index::Leased`].
     fn leased(&mut self) -> Result<u64, Self::Error>;
-    /// Number of leased tasks of a key: `key where state = leased`.
+    /// Number of leased tasks of a key: [`index::LeasedOfKey`].
     fn leased_of_key(&mut self, key: &Key) -> Result<u64, Self::Error>;
-    /// Tasks leased to a worker, by id: `worker, id where state = leased`.
-    fn held_by(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, Self::Error>;
-    /// Tasks leased to a worker that it must stop: `worker, id where stop`.
-    fn to_stop(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, Self::Error>;
-    /// Number of holders of a key: `key where holds_key`.
+    /// Tasks leased to a worker, by id.
+    fn held_by(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, Self::Error> {
+        self.look::<index::Leased>((worker,), None, most)
+    }
+    /// Tasks leased to a worker that it must stop, by id.
+    fn to_stop(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, Self::Error> {
+        self.look::<index::ToStop>((worker,), None, most)
+    }
+    /// Number of holders of a key: [`index::Holder`].
     fn holders(&mut self, key: &Key) -> Result<u64, Self::Error>;
-    /// Whether a holder of the key is ordered.
+    /// Whether a holder of the key is ordered: [`index::Holder`].
     fn has_ordered_holder(&mut self, key: &Key) -> Result<bool, Self::Error>;
-    /// The last ready holder of a key, by [`Task::key_order`]: `key, line, added, position, id where
-    /// holds_key and state = ready`.
+    /// The last ready holder of a key, by [`Task::key_order`]: merged from [`index::Holder`].
     fn last_ready_holder(&mut self, key: &Key) -> Result<Option<Task>, Self::Error>;
-    /// The first task that competes for a key, by [`Task::key_order`]: `key, line, added, position, id
-    /// where state = blocked and not unserved`.
-    fn first_competitor(&mut self, key: &Key) -> Result<Option<Task>, Self::Error>;
-    /// Number of tasks that wait for a key, unserved or not, up to `most`: `key where state =
-    /// blocked`.
+    /// The first task that competes for a key, by [`Task::key_order`].
+    fn first_competitor(&mut self, key: &Key) -> Result<Option<Task>, Self::Error> {
+        Ok(self.look::<index::Line>((key.clone(), false), None, 1)?.into_iter().next())
+    }
+    /// Number of tasks that wait for a key, unserved or not, up to `most`: [`index::Line`].
     fn blocked(&mut self, key: &Key, most: u32) -> Result<u64, Self::Error>;
-    /// The next key that a task holds or waits for: `key where holds_key or state = blocked`.
+    /// The next key that a task holds or waits for: [`index::Holder`] and [`index::Line`].
     fn next_key(&mut self, after: Option<&Key>) -> Result<Option<Key>, Self::Error>;
-    /// Unserved tasks of a kind: `kind where unserved`.
-    fn unserved(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, Self::Error>;
-    /// Ready tasks of a kind that hold a key: `kind where holds_key and state = ready`.
-    fn ready_holders(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, Self::Error>;
-    /// Live tasks past their deadline that are not asked to stop: `deadline where …`.
-    fn overdue(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, Self::Error>;
+    /// Unserved tasks of a kind.
+    fn unserved(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, Self::Error> {
+        self.look::<index::Unserved>((kind.clone(),), None, most)
+    }
+    /// Ready tasks of a kind that hold a key.
+    fn ready_holders(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, Self::Error> {
+        self.look::<index::ReadyHolder>((kind.clone(),), None, most)
+    }
+    /// Live tasks past their deadline that are not asked to stop.
+    fn overdue(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, Self::Error> {
+        self.look::<index::Deadline>((), Some(until), most)
+    }
     /// The next deadline of live tasks that are not asked to stop.
-    fn next_deadline(&mut self) -> Result<Option<Micros>, Self::Error>;
-    /// Ended tasks with pending notifications: `where ended and not notified`.
-    fn unnotified(&mut self, most: u32) -> Result<Vec<Task>, Self::Error>;
+    fn next_deadline(&mut self) -> Result<Option<Micros>, Self::Error> {
+        self.first_instant::<index::Deadline>()
+    }
+    /// Ended tasks with pending notifications.
+    fn unnotified(&mut self, most: u32) -> Result<Vec<Task>, Self::Error> {
+        self.look::<index::Unnotified>((), None, most)
+    }
     /// Tasks in an ended state that ended before this instant, notified and not retained, oldest
-    /// first: `state, ended where notified and not retained`.
-    fn ended(&mut self, state: State, before: Micros, most: u32) -> Result<Vec<Task>, Self::Error>;
+    /// first.
+    fn ended(&mut self, state: State, before: Micros, most: u32) -> Result<Vec<Task>, Self::Error> {
+        match before.get().checked_sub(1) {
+            Some(until) => self.look::<index::Ended>((state,), Some(Micros::new(until)), most),
+            None => Ok(Vec::new()),
+        }
+    }
     /// Selected tasks after a position, in its order, of the [`MAX_SCANNED`](crate::MAX_SCANNED)
-    /// tasks after it; of named ids, all. `Oldest` and `Newest`: `added, id`. `Ended`: merged from
-    /// `state, ended, id where notified and not retained` of each ended state and `ended, id where
-    /// ended and (not notified or retained)`. May include tasks whose payload does not match.
+    /// tasks after it; of named ids, all. `Oldest` and `Newest`: [`index::ByAdded`]. `Ended`: merged
+    /// from [`index::Ended`] of each ended state and [`index::EndedOther`]. May include tasks whose
+    /// payload does not match.
     fn select(&mut self, selector: &Selector, after: Cursor, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// The position of the last of the [`MAX_SCANNED`](crate::MAX_SCANNED) tasks after a position.
     /// `None`: there are fewer.

@@ -6,7 +6,7 @@ use interval_queue_memory::Tables;
 use interval_queue_task_contract::{
     AttemptEnd, Change, Command, Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind,
     KindRow, LogLine, Presence, Queue, Rows, Schedule, Selector, State, Step, Task, TaskId, Took, Verb,
-    WorkerId,
+    WorkerId, index::Index,
 };
 
 use super::Flaw;
@@ -122,6 +122,19 @@ impl Rows for Flawed<'_> {
         Ok(if self.flaw == Flaw::NoLease { Vec::new() } else { ended })
     }
 
+    fn look<I: Index>(
+        &mut self,
+        columns: I::Columns,
+        until: Option<Micros>,
+        most: u32,
+    ) -> Result<Vec<Task>, StateError> {
+        self.tables.look::<I>(columns, until, most)
+    }
+
+    fn first_instant<I: Index<Columns = ()>>(&mut self) -> Result<Option<Micros>, StateError> {
+        self.tables.first_instant::<I>()
+    }
+
     honest! {
         queue() -> Option<Queue>;
         put_queue(queue: &Queue) -> ();
@@ -133,22 +146,12 @@ impl Rows for Flawed<'_> {
         put_result(id: TaskId, result: Option<&Json>) -> ();
         log(id: TaskId) -> Vec<LogLine>;
         put_log(id: TaskId, log: &[LogLine]) -> ();
-        added(most: u32) -> Vec<Task>;
-        scheduled(until: Micros, most: u32) -> Vec<Task>;
-        next_scheduled() -> Option<Micros>;
         leased_of_key(key: &Key) -> u64;
-        held_by(worker: WorkerId, most: u32) -> Vec<Task>;
-        to_stop(worker: WorkerId, most: u32) -> Vec<Task>;
         holders(key: &Key) -> u64;
         has_ordered_holder(key: &Key) -> bool;
         last_ready_holder(key: &Key) -> Option<Task>;
         blocked(key: &Key, most: u32) -> u64;
         next_key(after: Option<&Key>) -> Option<Key>;
-        unserved(kind: &Kind, most: u32) -> Vec<Task>;
-        ready_holders(kind: &Kind, most: u32) -> Vec<Task>;
-        overdue(until: Micros, most: u32) -> Vec<Task>;
-        next_deadline() -> Option<Micros>;
-        ended(state: State, before: Micros, most: u32) -> Vec<Task>;
         select(selector: &Selector, after: Cursor, most: u32) -> Vec<Task>;
         scan_end(after: Cursor) -> Option<Cursor>;
         insert_edge(edge: &Edge) -> ();

@@ -5,7 +5,7 @@ use interval_queue_sqlite::index::Tables;
 use interval_queue_store::files::cannot;
 use interval_queue_task_contract::{
     Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, LogLine, Presence,
-    Queue, Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
+    Queue, Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId, index::Index as TaskIndex,
 };
 
 use super::{
@@ -149,10 +149,19 @@ impl Rows for FiledRows<'_> {
         Ok(task)
     }
 
-    fn by_name(&mut self, name: &Key) -> Result<Option<Task>, TransactionError> {
-        let task = self.tables.by_name(name)?;
-        task.iter().for_each(|task| self.pending.note_seen(task));
-        Ok(task)
+    fn look<I: TaskIndex>(
+        &mut self,
+        columns: I::Columns,
+        until: Option<Micros>,
+        most: u32,
+    ) -> Result<Vec<Task>, TransactionError> {
+        let tasks = self.tables.look::<I>(columns, until, most)?;
+        tasks.iter().for_each(|task| self.pending.note_seen(task));
+        Ok(tasks)
+    }
+
+    fn first_instant<I: TaskIndex<Columns = ()>>(&mut self) -> Result<Option<Micros>, TransactionError> {
+        Ok(self.tables.first_instant::<I>()?)
     }
 
     fn ready(
@@ -287,32 +296,12 @@ impl Rows for FiledRows<'_> {
         Ok(self.tables.queue()?)
     }
 
-    fn added(&mut self, most: u32) -> Result<Vec<Task>, TransactionError> {
-        Ok(self.tables.added(most)?)
-    }
-
-    fn scheduled(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, TransactionError> {
-        Ok(self.tables.scheduled(until, most)?)
-    }
-
-    fn next_scheduled(&mut self) -> Result<Option<Micros>, TransactionError> {
-        Ok(self.tables.next_scheduled()?)
-    }
-
     fn leased(&mut self) -> Result<u64, TransactionError> {
         Ok(self.tables.leased()?)
     }
 
     fn leased_of_key(&mut self, key: &Key) -> Result<u64, TransactionError> {
         Ok(self.tables.leased_of_key(key)?)
-    }
-
-    fn held_by(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, TransactionError> {
-        Ok(self.tables.held_by(worker, most)?)
-    }
-
-    fn to_stop(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, TransactionError> {
-        Ok(self.tables.to_stop(worker, most)?)
     }
 
     fn holders(&mut self, key: &Key) -> Result<u64, TransactionError> {
@@ -327,40 +316,12 @@ impl Rows for FiledRows<'_> {
         Ok(self.tables.last_ready_holder(key)?)
     }
 
-    fn first_competitor(&mut self, key: &Key) -> Result<Option<Task>, TransactionError> {
-        Ok(self.tables.first_competitor(key)?)
-    }
-
     fn blocked(&mut self, key: &Key, most: u32) -> Result<u64, TransactionError> {
         Ok(self.tables.blocked(key, most)?)
     }
 
     fn next_key(&mut self, after: Option<&Key>) -> Result<Option<Key>, TransactionError> {
         Ok(self.tables.next_key(after)?)
-    }
-
-    fn unserved(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, TransactionError> {
-        Ok(self.tables.unserved(kind, most)?)
-    }
-
-    fn ready_holders(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, TransactionError> {
-        Ok(self.tables.ready_holders(kind, most)?)
-    }
-
-    fn overdue(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, TransactionError> {
-        Ok(self.tables.overdue(until, most)?)
-    }
-
-    fn next_deadline(&mut self) -> Result<Option<Micros>, TransactionError> {
-        Ok(self.tables.next_deadline()?)
-    }
-
-    fn unnotified(&mut self, most: u32) -> Result<Vec<Task>, TransactionError> {
-        Ok(self.tables.unnotified(most)?)
-    }
-
-    fn ended(&mut self, state: State, before: Micros, most: u32) -> Result<Vec<Task>, TransactionError> {
-        Ok(self.tables.ended(state, before, most)?)
     }
 
     /// Payloads are in the files, which the rules read.

@@ -2,37 +2,46 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ops::Bound::{Excluded, Included},
+    ops::Bound::{Excluded, Unbounded},
 };
 
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
-    Corrected, Counted, Cursor, Edge, EdgeState, Entry, Event, Json, Key, KeyRow, Kind, KindRow, LogLine,
-    MAX_SCANNED, Order, Presence, Queue, Rank, Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
+    Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, LogLine,
+    MAX_SCANNED, Order, Presence, Queue, Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
+    index::{self, Index, Sort as _},
 };
 
 use super::tables::Tables;
 
 const FIRST_ID: TaskId = TaskId::FIRST;
 const LAST_ID: TaskId = TaskId::LAST;
-const LOWEST_RANK: Rank = Rank::first(i64::MIN);
-const HIGHEST_RANK: Rank = Rank::last(i64::MAX);
 
 fn take_cloned<'t>(tasks: impl Iterator<Item = &'t Task>, most: u32) -> Result<Vec<Task>, StateError> {
     Ok(tasks.take(most as usize).cloned().collect())
 }
 
 impl Tables {
-    /// The tasks after a position, in its order.
+    /// The first [`MAX_SCANNED`] tasks after a position, in its order.
     fn following(&self, after: Cursor) -> Box<dyn Iterator<Item = &Task> + '_> {
-        let Cursor { order, at, id } = after;
-        let (first, last) = ((Micros::ZERO, FIRST_ID), (Micros::MAX, LAST_ID));
-        let by_added = |(at, id)| Entry::ByAdded(at, id);
-        let by_ended = |(at, id)| Entry::ByEnded(at, id);
-        match order {
-            Order::Oldest => Box::new(self.range((Excluded(by_added((at, id))), Included(by_added(last))))),
-            Order::Newest => Box::new(self.range(by_added(first)..by_added((at, id))).rev()),
-            Order::Ended => Box::new(self.range(by_ended(first)..by_ended((at, id))).rev()),
+        let (added, most) = (index::ByAdded::all(&self.entries), MAX_SCANNED as usize);
+        let position = ((), (after.at, after.id));
+        match after.order {
+            Order::Oldest => Box::new(self.tasks_of(added.range((Excluded(position), Unbounded)).take(most))),
+            Order::Newest => Box::new(self.tasks_of(added.range(..position).rev().take(most))),
+            Order::Ended => {
+                let ended = index::Ended::all(&self.entries);
+                let states = State::ALL.into_iter().filter(|state| state.is_ended());
+                let of_states = states.flat_map(|state| {
+                    let before = ended.range(((state,), index::Sort::FIRST)..((state,), position.1));
+                    before.rev().take(most).map(|(_, order)| order)
+                });
+                let others = index::EndedOther::all(&self.entries).range(..position).rev().take(most);
+                let mut orders: Vec<_> = of_states.chain(others.map(|(_, order)| order)).collect();
+                orders.sort_unstable();
+                let tasks = orders.into_iter().rev().take(most);
+                Box::new(tasks.filter_map(|(_, id)| self.tasks.get(id)))
+            }
         }
     }
 }
@@ -99,25 +108,17 @@ impl Rows for Tables {
         Ok(())
     }
 
-    fn by_name(&mut self, name: &Key) -> Result<Option<Task>, StateError> {
-        Ok(self
-            .range(Entry::Name(name.clone(), FIRST_ID)..=Entry::Name(name.clone(), LAST_ID))
-            .next()
-            .cloned())
+    fn look<I: Index>(
+        &mut self,
+        columns: I::Columns,
+        until: Option<Micros>,
+        most: u32,
+    ) -> Result<Vec<Task>, StateError> {
+        take_cloned(self.tasks_of(self.entries.look::<I>(columns, until)), most)
     }
 
-    fn added(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
-        take_cloned(self.range(Entry::Added(LOWEST_RANK)..=Entry::Added(HIGHEST_RANK)), most)
-    }
-
-    fn scheduled(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, StateError> {
-        let until = Rank::last(i64::try_from(until.get()).unwrap_or(i64::MAX));
-        take_cloned(self.range(Entry::Scheduled(LOWEST_RANK)..=Entry::Scheduled(until)), most)
-    }
-
-    fn next_scheduled(&mut self) -> Result<Option<Micros>, StateError> {
-        let mut all = self.range(Entry::Scheduled(LOWEST_RANK)..=Entry::Scheduled(HIGHEST_RANK));
-        Ok(all.next().map(|x| x.not_before))
+    fn first_instant<I: Index<Columns = ()>>(&mut self) -> Result<Option<Micros>, StateError> {
+        Ok(I::all(&self.entries).first().map(|(_, order)| order.instant()))
     }
 
     fn ready(&mut self, kinds: &[Kind], at_least: Option<i32>, most: u32) -> Result<Vec<Task>, StateError> {
@@ -125,12 +126,11 @@ impl Rows for Tables {
         for kind in kinds {
             let mut from = at_least.unwrap_or(i32::MIN);
             loop {
-                let first = Entry::Ready(kind.clone(), from, LOWEST_RANK);
-                let last = Entry::Ready(kind.clone(), i32::MAX, HIGHEST_RANK);
-                let Some(priority) = self.range(first..=last).next().map(|x| x.priority) else { break };
-                let first = Entry::Ready(kind.clone(), priority, LOWEST_RANK);
-                let last = Entry::Ready(kind.clone(), priority, HIGHEST_RANK);
-                found.extend(self.range(first..=last).take(most as usize));
+                let of_kind =
+                    self.entries.between::<index::Ready>((kind.clone(), from), (kind.clone(), i32::MAX));
+                let Some(&((_, priority), _)) = { of_kind }.next() else { break };
+                let ready = self.entries.look::<index::Ready>((kind.clone(), priority), None);
+                found.extend(self.tasks_of(ready).take(most as usize));
                 from = priority + 1;
             }
         }
@@ -139,101 +139,41 @@ impl Rows for Tables {
     }
 
     fn leased(&mut self) -> Result<u64, StateError> {
-        Ok(self.leased)
+        Ok(index::Leased::all(&self.entries).len() as u64)
     }
 
     fn leased_of_key(&mut self, key: &Key) -> Result<u64, StateError> {
-        Ok(self
-            .range(Entry::LeasedOfKey(key.clone(), FIRST_ID)..=Entry::LeasedOfKey(key.clone(), LAST_ID))
-            .count() as u64)
-    }
-
-    fn held_by(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, StateError> {
-        take_cloned(self.range(Entry::Leased(worker, FIRST_ID)..=Entry::Leased(worker, LAST_ID)), most)
-    }
-
-    fn to_stop(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, StateError> {
-        take_cloned(self.range(Entry::ToStop(worker, FIRST_ID)..=Entry::ToStop(worker, LAST_ID)), most)
+        Ok(self.entries.look::<index::LeasedOfKey>((key.clone(),), None).count() as u64)
     }
 
     fn holders(&mut self, key: &Key) -> Result<u64, StateError> {
-        Ok(self.range(Entry::Holder(key.clone(), FIRST_ID)..=Entry::Holder(key.clone(), LAST_ID)).count()
-            as u64)
+        Ok(self.entries.holders(key, false).count() as u64)
     }
 
     fn has_ordered_holder(&mut self, key: &Key) -> Result<bool, StateError> {
-        let all = Entry::OrderedHolder(key.clone(), FIRST_ID)..=Entry::OrderedHolder(key.clone(), LAST_ID);
-        Ok(self.range(all).next().is_some())
+        Ok(self.entries.holders(key, true).next().is_some())
     }
 
     fn last_ready_holder(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
-        let all =
-            Entry::ReadyHolder(key.clone(), LOWEST_RANK)..=Entry::ReadyHolder(key.clone(), HIGHEST_RANK);
-        Ok(self.range(all).next_back().cloned())
-    }
-
-    fn first_competitor(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
-        let all = Entry::Competitor(key.clone(), LOWEST_RANK)..=Entry::Competitor(key.clone(), HIGHEST_RANK);
-        Ok(self.range(all).next().cloned())
+        let holders = [false, true]
+            .map(|ordered| (key.clone(), ordered, State::Ready))
+            .map(|columns| self.entries.look::<index::Holder>(columns, None).next_back());
+        let last = holders.into_iter().flatten().max_by_key(|(_, order)| *order);
+        Ok(self.tasks_of(last.into_iter()).next().cloned())
     }
 
     fn blocked(&mut self, key: &Key, most: u32) -> Result<u64, StateError> {
-        let all = self.range(Entry::KeyInUse(key.clone(), FIRST_ID)..=Entry::KeyInUse(key.clone(), LAST_ID));
-        Ok(all.filter(|x| x.state == State::Blocked).take(most as usize).count() as u64)
+        let all = self.entries.between::<index::Line>((key.clone(), false), (key.clone(), true));
+        Ok(all.take(most as usize).count() as u64)
     }
 
     fn next_key(&mut self, after: Option<&Key>) -> Result<Option<Key>, StateError> {
-        // "!" sorts before every key, and no entry lies between `LAST_ID` of a key and the next key.
-        let following = match after {
-            Some(after) => Entry::KeyInUse(after.clone(), LAST_ID),
-            None => Entry::KeyInUse(Key::new("!")?, FIRST_ID),
-        };
-        Ok(self.entries.range(following..).find_map(|entry| match entry {
-            Entry::KeyInUse(key, _) if Some(key) > after => Some(key.clone()),
-            _ => None,
-        }))
-    }
-
-    fn unserved(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
-        take_cloned(
-            self.range(Entry::Unserved(kind.clone(), FIRST_ID)..=Entry::Unserved(kind.clone(), LAST_ID)),
-            most,
-        )
-    }
-
-    fn ready_holders(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
-        let all = Entry::ReadyHolderOfKind(kind.clone(), FIRST_ID)
-            ..=Entry::ReadyHolderOfKind(kind.clone(), LAST_ID);
-        take_cloned(self.range(all), most)
-    }
-
-    fn overdue(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, StateError> {
-        take_cloned(
-            self.range(Entry::Deadline(Micros::ZERO, FIRST_ID)..=Entry::Deadline(until, LAST_ID)),
-            most,
-        )
-    }
-
-    fn next_deadline(&mut self) -> Result<Option<Micros>, StateError> {
-        let mut all =
-            self.range(Entry::Deadline(Micros::ZERO, FIRST_ID)..=Entry::Deadline(Micros::MAX, LAST_ID));
-        Ok(all.next().and_then(|x| x.deadline))
-    }
-
-    fn unnotified(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
-        take_cloned(self.range(Entry::Unnotified(FIRST_ID)..=Entry::Unnotified(LAST_ID)), most)
-    }
-
-    fn ended(&mut self, state: State, before: Micros, most: u32) -> Result<Vec<Task>, StateError> {
-        let all =
-            self.range(Entry::Ended(state, Micros::ZERO, FIRST_ID)..=Entry::Ended(state, before, LAST_ID));
-        take_cloned(all.take_while(|x| x.ended < Some(before)), most)
+        Ok(self.entries.next_key(after))
     }
 
     fn select(&mut self, selector: &Selector, after: Cursor, most: u32) -> Result<Vec<Task>, StateError> {
         if selector.ids.is_empty() {
-            let all = self.following(after).take(MAX_SCANNED as usize);
-            return take_cloned(all.filter(|task| selector.matches(task)), most);
+            return take_cloned(self.following(after).filter(|task| selector.matches(task)), most);
         }
         let ids: BTreeSet<_> = selector.ids.iter().copied().collect();
         let tasks = ids.iter().filter_map(|id| self.tasks.get(id)).filter(|task| selector.matches(task));

@@ -2,12 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ops::{Bound, RangeBounds},
+    ops::Bound,
 };
 
 use interval_queue_task_contract::{
-    Counted, Edge, Entry, Event, Json, Key, KeyRow, Kind, KindRow, LogLine, Presence, Queue, Schedule, State,
-    Task, TaskId, Took, WorkerId,
+    Counted, Edge, Event, Json, Key, KeyRow, Kind, KindRow, LogLine, Presence, Queue, Schedule, Task, TaskId,
+    Took, WorkerId,
+    index::{Entries, Sort},
 };
 
 /// All rows of a queue. Public for fault injection and a proof; only the rules change them.
@@ -17,7 +18,7 @@ pub struct Tables {
     pub queue: Option<Queue>,
     /// Tasks by id.
     pub tasks: BTreeMap<TaskId, Task>,
-    pub(super) entries: BTreeSet<Entry>,
+    pub(super) entries: Entries,
     pub(super) payloads: BTreeMap<TaskId, Json>,
     pub(super) results: BTreeMap<TaskId, Json>,
     pub(super) logs: BTreeMap<TaskId, Vec<LogLine>>,
@@ -39,7 +40,6 @@ pub struct Tables {
     /// Events by number.
     pub(super) events: BTreeMap<u64, Event>,
     last_number: u64,
-    pub(super) leased: u64,
     undo: Vec<Undo>,
     pub(super) notifies: bool,
 }
@@ -137,18 +137,8 @@ impl Tables {
     }
 
     pub(super) fn set_task(&mut self, id: TaskId, task: Option<Task>) {
-        if let Some(task) = &task {
-            self.entries.extend(Entry::of(task));
-            self.leased += u64::from(task.state == State::Leased);
-        }
-        let kept: BTreeSet<Entry> = task.as_ref().map(Entry::of).into_iter().flatten().collect();
+        self.entries.replace(self.tasks.get(&id), task.as_ref());
         let before = set(&mut self.tasks, id, task);
-        if let Some(before) = &before {
-            self.leased -= u64::from(before.state == State::Leased);
-            for entry in Entry::of(before).iter().filter(|entry| !kept.contains(entry)) {
-                self.entries.remove(entry);
-            }
-        }
         self.undo.push(Undo::Task(id, before.map(Box::new)));
     }
 
@@ -217,9 +207,12 @@ impl Tables {
         self.undo.push(Undo::Event(number, before.map(Box::new)));
     }
 
-    /// The tasks of these entries in index order.
-    pub(super) fn range(&self, range: impl RangeBounds<Entry>) -> impl DoubleEndedIterator<Item = &Task> {
-        self.entries.range(range).filter_map(|entry| self.tasks.get(&entry.id()))
+    /// The tasks of some entries.
+    pub(super) fn tasks_of<'t, C: 't, O: Sort + 't>(
+        &'t self,
+        entries: impl Iterator<Item = &'t (C, O)>,
+    ) -> impl Iterator<Item = &'t Task> {
+        entries.filter_map(|(_, order)| self.tasks.get(&order.id()))
     }
 }
 

@@ -9,6 +9,7 @@ pub(crate) const PACE: Component = Component {
     name: "interval_queue",
     first: 1,
     migrations: &[include_str!("migrations/1.sql")],
+    declared: String::new,
     grants: "USAGE on the schema, SELECT on interval_queue_schema, and SELECT, INSERT, UPDATE, DELETE on interval_queue",
 };
 

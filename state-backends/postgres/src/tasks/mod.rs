@@ -18,7 +18,11 @@ use async_trait::async_trait;
 use futures::future::{try_join, try_join3};
 use interval_queue_contract::{Changes, Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_store::Component;
-use interval_queue_task_contract::{Change, Command, RECOUNT_TIMEOUT, Read, Reply, TaskStore, rules};
+use interval_queue_task_contract::{
+    Change, Command, RECOUNT_TIMEOUT, Read, Reply, TaskStore,
+    index::{self, Declared},
+    rules,
+};
 use tokio_postgres::Row;
 
 pub use self::application::ApplicationTransaction;
@@ -39,10 +43,15 @@ use crate::{
 const MAX_TRIES: u32 = 6;
 
 /// The tables of tasks.
+/// Created last: while all indexes are small they have the same costs, and the server prefers the newest.
+const PRIMARY_KEY: &str = "DO $$ BEGIN ALTER TABLE interval_queue_task ADD PRIMARY KEY (queue, id); \
+                           EXCEPTION WHEN invalid_table_definition THEN NULL; END $$;\n";
+
 pub(crate) const TASKS: Component = Component {
     name: "interval_queue_task",
     first: 5,
     migrations: &[include_str!("migrations/1.sql")],
+    declared: || index::declared().iter().map(Declared::creation).collect::<String>() + PRIMARY_KEY,
     grants: "USAGE on the schema, SELECT on interval_queue_task_schema, and SELECT, INSERT, UPDATE, DELETE on all other tables \
              interval_queue_task…",
 };

@@ -9,7 +9,7 @@ use std::{
 use interval_queue_contract::{Micros, QueueName};
 use interval_queue_task_contract::{
     Command, Cursor, Keep, MAX_HELD, MAX_LISTED, MAX_SCANNED, Order, Queue, Read, Selector, State, Step,
-    TaskId,
+    TaskId, index,
 };
 
 use super::{
@@ -154,7 +154,7 @@ pub(super) fn lookups(
         Command::Add(add) => {
             let ups = add.tasks.iter().flat_map(|task| task.edges.iter().map(|edge| edge.up));
             let names = add.tasks.iter().filter_map(|task| task.unique.as_ref());
-            let names = names.map(|unique| Lookup::one(Target::ByName(unique.name.clone())));
+            let names = names.map(|unique| Lookup::look::<index::Name>(&(unique.name.clone(),), None, 1));
             each(add.tasks.iter().map(|task| task.id).chain(ups)).chain(distinct(names)).collect()
         }
         Command::Read(Read::Tasks(ids)) => {
@@ -178,8 +178,7 @@ pub(super) fn lookups(
         Command::Read(Read::Overview) => {
             let all = [Target::Counts, Target::Kinds, Target::Presences]
                 .map(|target| Lookup::some(target, u32::MAX));
-            let some =
-                [Lookup::some(Target::NextScheduled, 10), Lookup::some(Target::PausedKeys, MAX_LISTED)];
+            let some = [Lookup::first::<index::Scheduled>(), Lookup::some(Target::PausedKeys, MAX_LISTED)];
             all.into_iter().chain(some).collect()
         }
         Command::Read(Read::Upcoming(_)) => vec![Lookup::some(Target::Counts, u32::MAX)],
@@ -224,44 +223,43 @@ fn step_lookups(step: &Step, header: &QueueHeader, until: Micros, is_maintenance
     lookups.extend(each(completed.clone().chain(progress).chain(logging.clone()).chain(holding)));
     lookups.extend(distinct(logging.map(|id| Lookup::one(Target::Log(id)))));
     lookups.extend(distinct(completed.map(|id| Lookup::one(Target::UnnotifiedFrom(id, 0)))));
-    lookups.push(Lookup::some(Target::Unnotified, MAINTENANCE_BUDGET));
+    lookups.push(Lookup::look::<index::Unnotified>(&(), None, MAINTENANCE_BUDGET));
     // All other polls find enough ready tasks, and admit none.
     if is_maintenance_due || header.is_idle || step.want == 0 && step.complete.is_empty() {
         let limit = step.limit().clamp(MIN_ADMITTED, MAINTENANCE_BUDGET);
-        lookups.push(Lookup::until(Target::Scheduled, limit, until));
-        lookups.push(Lookup::some(Target::Added, limit));
+        lookups.push(Lookup::look::<index::Scheduled>(&(), Some(until), limit));
+        lookups.push(Lookup::look::<index::Added>(&(), None, limit));
         lookups.push(Lookup::some(Target::Leases, u32::MAX));
     }
     if step.limit() > 0 {
         lookups.push(Lookup::some(Target::Ready(step.kinds.clone(), step.at_least), step.limit()));
     }
-    lookups.push(Lookup::some(Target::ToStop(step.worker), MAX_HELD));
+    lookups.push(Lookup::look::<index::ToStop>(&(step.worker,), None, MAX_HELD));
     let held = match &step.held {
         Some(_) => MAX_HELD,
         None => u32::try_from(step.complete.len()).unwrap_or(MAX_HELD) + 1,
     };
     // A worker that is given tasks needs no list of the tasks that it holds.
     if step.want == 0 || step.held.is_some() || header.is_idle {
-        lookups.push(Lookup::some(Target::HeldBy(step.worker), held));
+        lookups.push(Lookup::look::<index::Leased>(&(step.worker,), None, held));
     }
     if !is_maintenance_due {
         lookups.extend(step.kinds.iter().map(|kind| Lookup::one(Target::Kind(kind.clone()))));
     } else {
         lookups.push(Lookup::some(Target::Kinds, u32::MAX));
-        lookups.push(Lookup::until(Target::Overdue, MAINTENANCE_BUDGET, until));
+        lookups.push(Lookup::look::<index::Deadline>(&(), Some(until), MAINTENANCE_BUDGET));
         lookups.push(Lookup::some(Target::KeysToRebalance, MAINTENANCE_BUDGET));
         let ends = [State::Done, State::Failed, State::Cancelled, State::Purged];
-        lookups.extend(
-            ends.map(|end| {
-                Lookup::until(Target::Ended(end), MAINTENANCE_BUDGET, until - header.keep.of(end))
-            }),
-        );
+        lookups.extend(ends.map(|end| {
+            let until = until - header.keep.of(end);
+            Lookup::look::<index::Ended>(&(end,), Some(until), MAINTENANCE_BUDGET)
+        }));
     }
     if is_maintenance_due || header.is_idle {
         lookups.push(Lookup::some(Target::Schedules, u32::MAX));
     }
     if header.is_idle {
-        lookups.extend([Target::NextScheduled, Target::NextDeadline].map(|target| Lookup::some(target, 10)));
+        lookups.extend([Lookup::first::<index::Scheduled>(), Lookup::first::<index::Deadline>()]);
     }
     lookups
 }

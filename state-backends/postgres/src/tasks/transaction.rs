@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use futures::future::{join5, try_join_all};
 use interval_queue_contract::{Micros, QueueName, StateError, StateErrorKind};
-use interval_queue_task_contract::{Change, Command, Reply, Step, Task, TaskId, Verb};
+use interval_queue_task_contract::{Change, Command, Reply, Step, Task, TaskId, Verb, index};
 use tokio_postgres::{Row, types::Type};
 
 use super::{
@@ -352,19 +352,19 @@ fn locks(mode: Mode, command: &Command) -> Locks {
 
 /// Whether a poll under the shared lock may run this lookup late: it needs no further locks.
 fn is_safe_when_shared(lookup: &Lookup) -> bool {
-    matches!(
-        lookup.target,
-        Target::Payload(_)
-            | Target::Log(_)
-            | Target::UnnotifiedFrom(..)
-            | Target::HeldBy(_)
-            | Target::ToStop(_)
-            | Target::NextScheduled
-            | Target::NextDeadline
-            | Target::Leases
-            | Target::Schedules
-            | Target::Pending(_)
-    )
+    let target = &lookup.target;
+    let is_of_worker = target.is_of::<index::Leased>() || target.is_of::<index::ToStop>();
+    is_of_worker
+        || matches!(
+            target,
+            Target::Payload(_)
+                | Target::Log(_)
+                | Target::UnnotifiedFrom(..)
+                | Target::First(_)
+                | Target::Leases
+                | Target::Schedules
+                | Target::Pending(_)
+        )
 }
 
 /// Whether a poll may commit under the shared lock. It must have written only rows that it has

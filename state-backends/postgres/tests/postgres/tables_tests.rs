@@ -8,6 +8,7 @@ const PACE: Component = Component {
     name: "interval_queue",
     first: 1,
     migrations: &[include_str!("../../src/pace/migrations/1.sql")],
+    declared: String::new,
     grants: "USAGE and SELECT",
 };
 /// With a second version.
@@ -210,6 +211,7 @@ async fn ten_concurrent_migrations_run_once_for_each_component() {
         name: "colours",
         first: 1,
         migrations: &["CREATE TABLE colours (id int); CREATE TABLE colours_schema AS SELECT 1 AS version;"],
+        declared: String::new,
         grants: "",
     };
     store(&server, "postgres").await.migrate(&COLOURS).await.unwrap();

@@ -14,6 +14,7 @@ use interval_queue_memory::Tables;
 use interval_queue_task_conformance::{differential::compare, fuzzer::Target as StoreUnderTest, hand};
 use interval_queue_task_contract::{
     Change, ChangeTasks, Key, NewTask, Rows, Selector, State, Step, Task, TaskId, TaskStore, Verb,
+    index::{self, Index, Sort as _, Value},
 };
 
 use super::*;
@@ -87,6 +88,35 @@ fn first(mut tasks: Vec<&Task>, limit: u32) -> LookupResult {
     LookupResult::Tasks(tasks.into_iter().cloned().collect())
 }
 
+/// Tasks of the index with this number and with these columns, up to an instant if it is not zero.
+fn look(tables: &Tables, number: usize, values: &[Value], until: Micros, limit: u32) -> Vec<Task> {
+    fn of<I: Index>(tables: &Tables, values: &[Value], until: Micros) -> Vec<Task> {
+        let is_included = |x: &&Task| {
+            let is_early = |order: I::Order| until == Micros::ZERO || order.instant() <= until;
+            I::entry(x).is_some_and(|(columns, order)| I::values(&columns) == values && is_early(order))
+        };
+        let mut tasks: Vec<Task> = tables.tasks.values().filter(is_included).cloned().collect();
+        tasks.sort_by_key(|x| I::order(x));
+        tasks
+    }
+    let mut tasks = match number {
+        index::Name::NUMBER => of::<index::Name>(tables, values, until),
+        index::Added::NUMBER => of::<index::Added>(tables, values, until),
+        index::Scheduled::NUMBER => of::<index::Scheduled>(tables, values, until),
+        index::Leased::NUMBER => of::<index::Leased>(tables, values, until),
+        index::ToStop::NUMBER => of::<index::ToStop>(tables, values, until),
+        index::ReadyHolder::NUMBER => of::<index::ReadyHolder>(tables, values, until),
+        index::Line::NUMBER => of::<index::Line>(tables, values, until),
+        index::Unserved::NUMBER => of::<index::Unserved>(tables, values, until),
+        index::Deadline::NUMBER => of::<index::Deadline>(tables, values, until),
+        index::Unnotified::NUMBER => of::<index::Unnotified>(tables, values, until),
+        index::Ended::NUMBER => of::<index::Ended>(tables, values, until),
+        _ => panic!("no lookup reads the index {number}"),
+    };
+    tasks.truncate(limit as usize);
+    tasks
+}
+
 fn find(tables: &mut Tables, lookup: &Lookup) -> Result<LookupResult, StateError> {
     let Lookup { target, limit, until } = lookup;
     let (limit, until) = (*limit, *until);
@@ -96,18 +126,17 @@ fn find(tables: &mut Tables, lookup: &Lookup) -> Result<LookupResult, StateError
         Target::Payload(id) => LookupResult::Json(tables.payload(*id)?),
         Target::Result(id) => LookupResult::Json(tables.result(*id)?),
         Target::Log(id) => LookupResult::Log(tables.log(*id)?),
-        Target::ByName(name) => LookupResult::Task(tables.by_name(name)?.map(Box::new)),
-        Target::Added => LookupResult::Tasks(tables.added(limit)?),
         Target::Miscounted => LookupResult::Miscounted(tables.miscounted()?),
-        Target::Scheduled => LookupResult::Tasks(tables.scheduled(until, limit)?),
-        Target::NextScheduled => {
+        Target::Look(number, values) => LookupResult::Tasks(look(tables, *number, values, until, limit)),
+        &Target::First(index::Scheduled::NUMBER) => {
             instants(tables, limit, |x| (x.state == State::Scheduled).then_some(x.not_before))
+        }
+        Target::First(_) => {
+            instants(tables, limit, |x| x.deadline.filter(|_| x.stop.is_none() && !x.state.is_ended()))
         }
         Target::Ready(kinds, at_least) => LookupResult::Tasks(tables.ready(kinds, *at_least, limit)?),
         Target::Leased => LookupResult::Number(tables.leased()?),
         Target::LeasedOfKey(key) => LookupResult::Number(tables.leased_of_key(key)?),
-        Target::HeldBy(worker) => LookupResult::Tasks(tables.held_by(*worker, limit)?),
-        Target::ToStop(worker) => LookupResult::Tasks(tables.to_stop(*worker, limit)?),
         Target::Holders(key) => LookupResult::Number(tables.holders(key)?),
         Target::OrderedHolders(key) => {
             LookupResult::Number(of_key(tables, key, |x| x.holds_key && x.ordered).len() as u64)
@@ -117,21 +146,8 @@ fn find(tables: &mut Tables, lookup: &Lookup) -> Result<LookupResult, StateError
             holders.sort_by_key(|x| std::cmp::Reverse(x.key_order()));
             first(holders, limit)
         }
-        Target::Line(key) => {
-            let mut line = of_key(tables, key, |x| x.state == State::Blocked && !x.unserved);
-            line.sort_by_key(|x| x.key_order());
-            first(line, limit)
-        }
         Target::Blocked(key) => LookupResult::Number(tables.blocked(key, limit)?),
         Target::NextKey(after) => LookupResult::NextKey(tables.next_key(after.as_ref())?),
-        Target::Unserved(kind) => LookupResult::Tasks(tables.unserved(kind, limit)?),
-        Target::ReadyHolders(kind) => LookupResult::Tasks(tables.ready_holders(kind, limit)?),
-        Target::Overdue => LookupResult::Tasks(tables.overdue(until, limit)?),
-        Target::NextDeadline => {
-            instants(tables, limit, |x| x.deadline.filter(|_| x.stop.is_none() && !x.state.is_ended()))
-        }
-        Target::Unnotified => LookupResult::Tasks(tables.unnotified(limit)?),
-        Target::Ended(state) => LookupResult::Tasks(tables.ended(*state, until, limit)?),
         Target::Select(selection) => {
             LookupResult::Tasks(tables.select(&selection.selector, selection.after, limit)?)
         }

@@ -21,6 +21,7 @@ pub(crate) static QUEUES: Component = Component {
         INSERT INTO interval_queue_schema VALUES (1, 1);
         CREATE TABLE interval_queue (name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID;
     "],
+    declared: String::new,
     grants: "the right to write to the file",
 };
 

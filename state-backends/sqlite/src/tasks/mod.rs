@@ -13,7 +13,11 @@ use std::{
 use async_trait::async_trait;
 use interval_queue_contract::{Changes, Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_store::{Component, files::clock};
-use interval_queue_task_contract::{Command, Reply, TaskStore, rules};
+use interval_queue_task_contract::{
+    Command, Reply, TaskStore,
+    index::{self, Declared},
+    rules,
+};
 use rusqlite::Connection;
 use tokio::{sync::oneshot, time::timeout};
 
@@ -37,6 +41,7 @@ pub static TASKS: Component = Component {
     name: "interval_queue_task",
     first: 5,
     migrations: &[include_str!("migrations/1.sql")],
+    declared: || index::declared().iter().map(Declared::creation).collect(),
     grants: "the right to write to the file",
 };
 

@@ -10,8 +10,8 @@ use interval_queue_contract::{Label, QueueName};
 use interval_queue_store::Component;
 use interval_queue_task_conformance::hand;
 use interval_queue_task_contract::{
-    Attempt, AttemptEnd, Nominal, OnFailure, Order, Overlap, PolicyOverride, Progress, Settings, Stop, Tag,
-    Token, Traceparent, Unique, Until, rules,
+    Attempt, AttemptEnd, Nominal, OnFailure, Order, Overlap, PolicyOverride, Progress, Settings, State, Stop,
+    Tag, Token, Traceparent, Unique, Until, rules,
 };
 use rusqlite::Connection;
 

@@ -15,7 +15,7 @@ const FIRST: &str = "
 const SECOND: &str = "ALTER TABLE thing ADD COLUMN colour TEXT NOT NULL DEFAULT 'red';";
 
 const fn thing(migrations: &'static [&'static str]) -> Component {
-    Component { name: "thing", first: 1, migrations, grants: "" }
+    Component { name: "thing", first: 1, migrations, declared: String::new, grants: "" }
 }
 
 #[test]

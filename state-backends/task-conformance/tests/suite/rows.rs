@@ -7,7 +7,7 @@ use interval_queue_contract::{Micros, StateError};
 use interval_queue_memory::Tables;
 use interval_queue_task_contract::{
     Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, LogLine, MAX_HELD,
-    Presence, Queue, Rows, Schedule, Selector, State, Task, TaskId, Token, Took, WorkerId,
+    Presence, Queue, Rows, Schedule, Selector, Task, TaskId, Token, Took, WorkerId, index::Index,
 };
 
 use crate::wrong::Flaw;
@@ -129,23 +129,18 @@ impl Rows for Flawed<'_> {
         self.seen(())
     }
 
-    fn by_name(&mut self, name: &Key) -> Result<Option<Task>, StateError> {
-        let found = self.tables.by_name(name)?;
+    fn look<I: Index>(
+        &mut self,
+        columns: I::Columns,
+        until: Option<Micros>,
+        most: u32,
+    ) -> Result<Vec<Task>, StateError> {
+        let found = self.tables.look::<I>(columns, until, most)?;
         self.seen(found)
     }
 
-    fn added(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
-        let found = self.tables.added(most)?;
-        self.seen(found)
-    }
-
-    fn scheduled(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, StateError> {
-        let found = self.tables.scheduled(until, most)?;
-        self.seen(found)
-    }
-
-    fn next_scheduled(&mut self) -> Result<Option<Micros>, StateError> {
-        let found = self.tables.next_scheduled()?;
+    fn first_instant<I: Index<Columns = ()>>(&mut self) -> Result<Option<Micros>, StateError> {
+        let found = self.tables.first_instant::<I>()?;
         self.seen(found)
     }
 
@@ -180,11 +175,6 @@ impl Rows for Flawed<'_> {
         self.seen(found)
     }
 
-    fn to_stop(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, StateError> {
-        let found = self.tables.to_stop(worker, most)?;
-        self.seen(found)
-    }
-
     fn holders(&mut self, key: &Key) -> Result<u64, StateError> {
         let found = self.tables.holders(key)?;
         self.seen(found)
@@ -216,33 +206,8 @@ impl Rows for Flawed<'_> {
         self.seen(found)
     }
 
-    fn unserved(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
-        let found = self.tables.unserved(kind, most)?;
-        self.seen(found)
-    }
-
-    fn ready_holders(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
-        let found = self.tables.ready_holders(kind, most)?;
-        self.seen(found)
-    }
-
-    fn overdue(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, StateError> {
-        let found = self.tables.overdue(until, most)?;
-        self.seen(found)
-    }
-
-    fn next_deadline(&mut self) -> Result<Option<Micros>, StateError> {
-        let found = self.tables.next_deadline()?;
-        self.seen(found)
-    }
-
     fn unnotified(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
         let found = if self.flaw == Flaw::NotifiesNobody { vec![] } else { self.tables.unnotified(most)? };
-        self.seen(found)
-    }
-
-    fn ended(&mut self, state: State, before: Micros, most: u32) -> Result<Vec<Task>, StateError> {
-        let found = self.tables.ended(state, before, most)?;
         self.seen(found)
     }
 

@@ -2,7 +2,10 @@
 //! lock would return rows, since they seldom do.
 
 use interval_queue_contract::Micros;
-use interval_queue_task_contract::TaskId;
+use interval_queue_task_contract::{
+    TaskId,
+    index::{self, Index as _, Value},
+};
 use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
 
@@ -22,17 +25,17 @@ const FIRST_ROWS: &str = "SELECT \
     CASE WHEN $4 THEN (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'added' \
     ORDER BY t.due LIMIT 1) END, \
     (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND t.worker = $2 AND t.stop IS NOT NULL \
-    AND t.state || '' = 'leased' ORDER BY t.id LIMIT 1), \
+    ORDER BY t.id LIMIT 1), \
     (SELECT e.up FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = ANY ($3) \
     AND (e.state = 'new' OR e.state = 'open') LIMIT 1)";
 
 /// The column of the probe for a target.
 fn column_of(target: &Target) -> Option<usize> {
     match target {
-        Target::Unnotified => Some(0),
-        Target::Scheduled => Some(1),
-        Target::Added => Some(2),
-        Target::ToStop(_) => Some(3),
+        Target::Look(index::Unnotified::NUMBER, _) => Some(0),
+        Target::Look(index::Scheduled::NUMBER, _) => Some(1),
+        Target::Look(index::Added::NUMBER, _) => Some(2),
+        Target::Look(index::ToStop::NUMBER, _) => Some(3),
         Target::UnnotifiedFrom(_, 0) => Some(4),
         _ => None,
     }
@@ -45,8 +48,11 @@ pub(in crate::tasks) fn has_probe(lookup: &Lookup) -> bool {
 /// Adds an empty result to the read set for each lookup that would find nothing. The other lookups
 /// remain missing.
 pub(in crate::tasks) fn probe(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
-    let worker = lookups.iter().find_map(|lookup| match lookup.target {
-        Target::ToStop(worker) => Some(worker.uuid()),
+    let worker = lookups.iter().find_map(|lookup| match &lookup.target {
+        Target::Look(index::ToStop::NUMBER, values) => match values[..] {
+            [Value::Id(worker)] => Some(worker),
+            _ => None,
+        },
         _ => None,
     });
     let ups = lookups.iter().filter_map(|lookup| match lookup.target {
@@ -54,7 +60,7 @@ pub(in crate::tasks) fn probe(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery
         _ => None,
     });
     let ups: Vec<Uuid> = ups.map(TaskId::uuid).collect();
-    let admits = lookups.iter().any(|lookup| lookup.target == Target::Added);
+    let admits = lookups.iter().any(|lookup| lookup.target.is_of::<index::Added>());
     let query = query(scope, FIRST_ROWS)
         .with(worker, Type::UUID)
         .with(ups, Type::UUID_ARRAY)

@@ -10,10 +10,13 @@ pub(super) mod others;
 mod selection;
 mod tasks;
 
-use std::{collections::HashMap, mem::discriminant};
+use std::{collections::HashMap, mem::discriminant, sync::LazyLock};
 
 use interval_queue_contract::{StateError, StateErrorKind};
-use interval_queue_task_contract::Task;
+use interval_queue_task_contract::{
+    Task,
+    index::{self, Declared},
+};
 use tokio_postgres::{Row, types::Type};
 
 use super::{
@@ -22,6 +25,9 @@ use super::{
     view::{Lookup, LookupResult, ReadSet, Target},
 };
 use crate::store::Query;
+
+/// The declared indexes, by their numbers.
+static DECLARED: LazyLock<Vec<Declared>> = LazyLock::new(index::declared);
 
 /// The rows that a lookup locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +96,8 @@ pub(super) fn lookup_queries(scope: Scope, mut lookups: Vec<Lookup>) -> Vec<Look
     let mut alike: Vec<Vec<Lookup>> = Vec::new();
     let mut groups = HashMap::new();
     for lookup in lookups {
-        let at = *groups.entry(discriminant(&lookup.target)).or_insert_with(|| {
+        let index = if let Target::Look(number, _) = lookup.target { Some(number) } else { None };
+        let at = *groups.entry((discriminant(&lookup.target), index)).or_insert_with(|| {
             alike.push(Vec::new());
             alike.len() - 1
         });
@@ -144,15 +151,15 @@ fn group(scope: Scope, lookups: Vec<Lookup>) -> Vec<LookupQuery> {
     match first.target {
         // Already read with the lock.
         Target::Queue => Vec::new(),
-        Target::Task(_) | Target::Payload(_) | Target::Result(_) | Target::Log(_) | Target::ByName(_) => {
+        Target::Task(_) | Target::Payload(_) | Target::Result(_) | Target::Log(_) => {
             vec![tasks::named(scope, lookups)]
         }
         Target::LeasedOfKey(_)
         | Target::Holders(_)
         | Target::OrderedHolders(_)
         | Target::LastReadyHolder(_)
-        | Target::Blocked(_)
-        | Target::Line(_) => vec![tasks::of_keys(scope, lookups)],
+        | Target::Blocked(_) => vec![tasks::of_keys(scope, lookups)],
+        Target::Look(number, _) => vec![tasks::look(scope, number, lookups)],
         Target::From(..) | Target::UnnotifiedFrom(..) | Target::To(..) | Target::Pending(_) => {
             vec![edges::edges(scope, lookups)]
         }

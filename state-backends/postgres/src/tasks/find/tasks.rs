@@ -1,20 +1,26 @@
 //! Lookups of tasks.
 
-use interval_queue_task_contract::{Json, Key, Kind, MAX_REPLY, Task, TaskId};
+use std::fmt::Write as _;
+
+use interval_queue_contract::Micros;
+use interval_queue_task_contract::{
+    Json, Key, Kind, MAX_REPLY, Task, TaskId,
+    index::{self, Declared, Index as _, Value},
+};
 use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
 
 use super::{
-    Locks, LookupQuery, RowShape, Scope, limits, lookup_query, query,
+    DECLARED, Locks, LookupQuery, RowShape, Scope, limits, lookup_query, query,
     selection::{scan_end, select},
 };
 use crate::tasks::{
-    columns::{SELECTED, read},
+    columns::{self, SELECTED, Values, read},
     row_reader::{RowReader, micros},
     view::{Lookup, LookupResult, ReadSet, Target},
 };
 
-/// Looks up tasks by id or by unique name.
+/// Looks up tasks by id.
 pub(super) fn named(scope: Scope, mut lookups: Vec<Lookup>) -> LookupQuery {
     let lock = match scope.locks {
         Locks::KeyShare => "FOR KEY SHARE",
@@ -22,20 +28,6 @@ pub(super) fn named(scope: Scope, mut lookups: Vec<Lookup>) -> LookupQuery {
         Locks::Own => "FOR NO KEY UPDATE",
         _ => "OFFSET 0",
     };
-    if matches!(lookups.first().map(|lookup| &lookup.target), Some(Target::ByName(_))) {
-        let names = lookups.iter().filter_map(|lookup| match &lookup.target {
-            Target::ByName(name) => Some(name.as_str().to_owned()),
-            _ => None,
-        });
-        let sql = format!(
-            "SELECT a.n, {} FROM unnest($2::text[]) WITH ORDINALITY AS a (name, n), \
-             LATERAL (SELECT * FROM interval_queue_task AS t WHERE t.queue = $1 AND t.unique_name = a.name AND t.holds_name \
-             OFFSET 0) AS t",
-            *SELECTED
-        );
-        let query = query(scope, sql).with(names.collect::<Vec<_>>(), Type::TEXT_ARRAY);
-        return lookup_query(lookups, query, read, one_task).tasks();
-    }
     let named = |lookup: &Lookup| match lookup.target {
         Target::Task(id) | Target::Payload(id) | Target::Result(id) | Target::Log(id) => Some(id),
         _ => None,
@@ -99,8 +91,7 @@ pub(super) fn of_keys(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
         | Target::Holders(key)
         | Target::OrderedHolders(key)
         | Target::LastReadyHolder(key)
-        | Target::Blocked(key)
-        | Target::Line(key) => Some(key.as_str().to_owned()),
+        | Target::Blocked(key) => Some(key.as_str().to_owned()),
         _ => None,
     });
     let keys: Vec<String> = keys.collect();
@@ -111,9 +102,6 @@ pub(super) fn of_keys(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
             "t.holds_key AND t.state = 'ready' ORDER BY t.line DESC, t.added DESC, t.position DESC, t.id DESC"
         }
         Some(Target::Blocked(_)) => "t.state = 'blocked'",
-        Some(Target::Line(_)) => {
-            "t.state = 'blocked' AND NOT t.unserved ORDER BY t.line, t.added, t.position, t.id"
-        }
         _ => "t.holds_key",
     };
     let are_counted = !condition.contains("ORDER");
@@ -144,70 +132,91 @@ fn number(numbers: Vec<u64>) -> LookupResult {
 
 /// A single lookup that returns several tasks, or one fact about all.
 pub(super) fn page(scope: Scope, lookup: Lookup) -> LookupQuery {
-    let until = micros(lookup.until);
-    let limited = |condition: &str| {
-        let sql = format!(
-            "SELECT 1::bigint, {} FROM interval_queue_task AS t WHERE t.queue = $1 AND {condition} LIMIT $2",
-            *SELECTED
-        );
-        query(scope, sql).with(i64::from(lookup.limit), Type::INT8)
-    };
-    let query = match &lookup.target {
-        Target::Ready(kinds, at_least) => return ready(scope, &lookup, kinds, *at_least),
-        Target::Select(selection) => return select(scope, &lookup, selection),
-        Target::ScanEnd(after) => return scan_end(scope, &lookup, *after),
-        Target::NextKey(after) => return next_key(scope, &lookup, after.as_ref()),
-        Target::Leased => {
+    match &lookup.target {
+        Target::Ready(kinds, at_least) => ready(scope, &lookup, kinds, *at_least),
+        Target::Select(selection) => select(scope, &lookup, selection),
+        Target::ScanEnd(after) => scan_end(scope, &lookup, *after),
+        Target::NextKey(after) => next_key(scope, &lookup, after.as_ref()),
+        &Target::First(number) => instants(scope, number, lookup),
+        _ => {
             let sql = "SELECT 1::bigint, count(*) FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'leased'";
-            return lookup_query(vec![lookup], query(scope, sql), |reader| reader.number(), number);
+            lookup_query(vec![lookup], query(scope, sql), |reader| reader.number(), number)
         }
-        Target::NextScheduled => return instants(scope, lookup, "not_before", "t.state = 'scheduled'"),
-        Target::NextDeadline => {
-            let open = "t.deadline IS NOT NULL AND t.stop IS NULL AND t.ended IS NULL";
-            return instants(scope, lookup, "deadline", open);
-        }
-        Target::Scheduled => {
-            limited("t.state = 'scheduled' AND t.not_before <= $3 ORDER BY t.not_before, t.added, t.position, t.id")
-                .with(until, Type::INT8)
-        }
-        Target::HeldBy(worker) => {
-            limited("t.worker = $3 AND t.state = 'leased' ORDER BY t.id").with(worker.uuid(), Type::UUID)
-        }
-        Target::ToStop(worker) => {
-            limited("t.worker = $3 AND t.stop IS NOT NULL AND t.state || '' = 'leased' ORDER BY t.id")
-                .with(worker.uuid(), Type::UUID)
-        }
-        Target::Unserved(kind) => limited("t.kind = $3 AND t.unserved ORDER BY t.id").with(kind.to_string(), Type::TEXT),
-        Target::ReadyHolders(kind) => {
-            limited("t.kind = $3 AND t.holds_key AND t.state = 'ready' ORDER BY t.id").with(kind.to_string(), Type::TEXT)
-        }
-        Target::Overdue => limited(
-            "t.deadline IS NOT NULL AND t.stop IS NULL AND t.ended IS NULL AND t.deadline <= $3 ORDER BY t.deadline, t.id",
-        )
-        .with(until, Type::INT8),
-        Target::Unnotified => limited("NOT t.notified AND t.ended IS NOT NULL ORDER BY t.id"),
-        Target::Ended(state) => {
-            // A task stays while an open transaction adds a downstream to it.
-            let lock = if scope.writes { " FOR UPDATE SKIP LOCKED" } else { "" };
-            let sql = format!(
-                "SELECT 1::bigint, {} FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = $4 AND t.notified \
-                 AND NOT t.retained AND t.ended < $3 ORDER BY t.ended, t.id LIMIT $2{lock}",
-                *SELECTED
-            );
-            query(scope, sql)
-                .with(i64::from(lookup.limit), Type::INT8)
-                .with(until, Type::INT8)
-                .with(state.as_str(), Type::TEXT)
-        }
-        _ => limited("t.state = 'added' ORDER BY t.due, t.added, t.position, t.id"),
-    };
-    lookup_query(vec![lookup], query, read, LookupResult::Tasks).tasks()
+    }
 }
 
-fn instants(scope: Scope, lookup: Lookup, column: &str, condition: &str) -> LookupQuery {
+/// Looks up tasks of an index.
+pub(super) fn look(scope: Scope, number: usize, lookups: Vec<Lookup>) -> LookupQuery {
+    let Declared { columns, order, condition, .. } = &DECLARED[number];
+    let mut names = "most, until".to_owned();
+    let mut arrays = "$2::bigint[], $3::bigint[]".to_owned();
+    let mut conditions = format!("t.queue = $1 AND {condition}");
+    let untils: Vec<i64> = lookups.iter().map(|lookup| micros(lookup.until)).collect();
+    let mut values = Vec::new();
+    for (n, column) in columns.iter().enumerate() {
+        let of_column = lookups.iter().filter_map(|lookup| match &lookup.target {
+            Target::Look(_, values) => values.get(n),
+            _ => None,
+        });
+        let (sql, kind, list) = list(of_column);
+        _ = write!(names, ", c{n}");
+        _ = write!(arrays, ", ${}::{sql}", n + 4);
+        _ = write!(conditions, " AND t.{column} = a.c{n}");
+        values.push((list, kind));
+    }
+    if lookups.iter().any(|lookup| lookup.until > Micros::ZERO) {
+        _ = write!(conditions, " AND t.{} <= a.until", order.first().unwrap_or(&"id"));
+    }
+    let order = if order.is_empty() { String::new() } else { format!(" ORDER BY {}", order.join(", ")) };
+    // A task stays while an open transaction adds a downstream to it.
+    let lock = if number == index::Ended::NUMBER && scope.writes { " FOR UPDATE SKIP LOCKED" } else { "" };
     let sql = format!(
-        "SELECT 1::bigint, t.{column}, t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND {condition} \
-         ORDER BY t.{column} LIMIT $2"
+        "SELECT a.n, l.* FROM unnest({arrays}) WITH ORDINALITY AS a ({names}, n), LATERAL (SELECT {} \
+         FROM interval_queue_task AS t WHERE {conditions}{order} LIMIT a.most{lock}) AS l",
+        *SELECTED
+    );
+    let query = query(scope, sql).with(limits(&lookups), Type::INT8_ARRAY).with(untils, Type::INT8_ARRAY);
+    let query = values.into_iter().fold(query, |query, (list, kind)| query.with_boxed(list, kind));
+    lookup_query(lookups, query, read, LookupResult::Tasks).tasks()
+}
+
+/// The values of one column, as a list with its type in SQL.
+fn list<'v>(values: impl Iterator<Item = &'v Value>) -> (&'static str, Type, Values) {
+    let mut values = values.peekable();
+    macro_rules! all {
+        ($variant:ident) => {
+            Box::new(
+                values
+                    .filter_map(|value| match value {
+                        Value::$variant(value) => Some(value.clone()),
+                        _ => None,
+                    })
+                    .collect::<Vec<_>>(),
+            )
+        };
+    }
+    let kind = match values.peek() {
+        Some(Value::Int(_)) => columns::Kind::Int,
+        Some(Value::Truth(_)) => columns::Kind::Truth,
+        Some(Value::Id(_)) => columns::Kind::Id,
+        _ => columns::Kind::Text,
+    };
+    let list: Values = match kind {
+        columns::Kind::Int => all!(Int),
+        columns::Kind::Truth => all!(Truth),
+        columns::Kind::Id => all!(Id),
+        _ => all!(Text),
+    };
+    let (sql, kind) = kind.list();
+    (sql, kind, list)
+}
+
+fn instants(scope: Scope, number: usize, lookup: Lookup) -> LookupQuery {
+    let Declared { order, condition, .. } = &DECLARED[number];
+    let at = order.first().unwrap_or(&"id");
+    let sql = format!(
+        "SELECT 1::bigint, t.{at}, t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND {condition} \
+         ORDER BY t.{at} LIMIT $2"
     );
     let query = query(scope, sql).with(i64::from(lookup.limit), Type::INT8);
     let read = |reader: &mut RowReader<'_>| Ok((reader.micros()?, TaskId::new(reader.id()?)));

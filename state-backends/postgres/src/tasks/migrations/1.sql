@@ -96,28 +96,9 @@ CREATE TABLE interval_queue_task (
     -- Order of tasks that wait for the same key.
     line bigint NOT NULL GENERATED ALWAYS AS (CASE WHEN ordered THEN added ELSE due END) STORED
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+-- All other indexes follow: they are declared in interval-queue-task-contract, index.rs. This one lets
+-- one of two concurrent adds fail.
 CREATE UNIQUE INDEX interval_queue_task_name ON interval_queue_task (queue, unique_name) WHERE holds_name;
-CREATE INDEX interval_queue_task_added ON interval_queue_task (queue, due, added, position, id) WHERE state = 'added';
-CREATE INDEX interval_queue_task_scheduled ON interval_queue_task (queue, not_before, added, position, id) WHERE state = 'scheduled';
-CREATE INDEX interval_queue_task_ready ON interval_queue_task (queue, kind, priority, due, added, position, id) WHERE state = 'ready';
-CREATE INDEX interval_queue_task_leased ON interval_queue_task (queue, worker, id) WHERE state = 'leased';
-CREATE INDEX interval_queue_task_leased_key ON interval_queue_task (queue, key) WHERE key IS NOT NULL AND state = 'leased';
-CREATE INDEX interval_queue_task_stop ON interval_queue_task (queue, worker, id) WHERE stop IS NOT NULL;
-CREATE INDEX interval_queue_task_holder ON interval_queue_task (queue, key, ordered, line, added, position, id) WHERE holds_key;
-CREATE INDEX interval_queue_task_ready_holder ON interval_queue_task (queue, kind, id) WHERE holds_key AND state = 'ready';
-CREATE INDEX interval_queue_task_line ON interval_queue_task (queue, key, unserved, line, added, position, id) WHERE state = 'blocked';
-CREATE INDEX interval_queue_task_unserved ON interval_queue_task (queue, kind, id) WHERE unserved;
-CREATE INDEX interval_queue_task_deadline ON interval_queue_task (queue, deadline, id)
-    WHERE deadline IS NOT NULL AND stop IS NULL AND ended IS NULL;
-CREATE INDEX interval_queue_task_unnotified ON interval_queue_task (queue, id) WHERE NOT notified AND ended IS NOT NULL;
-CREATE INDEX interval_queue_task_ended ON interval_queue_task (queue, state, ended, id) WHERE notified AND NOT retained;
--- The other ended tasks: notifications are pending, or downstreams retain the task. Pages merge both
--- indexes. Most tasks are never in this one, so a completion writes one index by end, not two.
-CREATE INDEX interval_queue_task_ended_other ON interval_queue_task (queue, ended, id)
-    WHERE ended IS NOT NULL AND (NOT notified OR retained);
-CREATE INDEX interval_queue_task_by_added ON interval_queue_task (queue, added, id);
--- Last: while all indexes are small they have the same costs, and the server prefers the newest.
-ALTER TABLE interval_queue_task ADD PRIMARY KEY (queue, id);
 -- Without statistics, plans depend only on the indexes, not on the data at the last ANALYZE.
 DO $$
 DECLARE

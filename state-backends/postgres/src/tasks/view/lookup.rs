@@ -5,8 +5,13 @@ use std::hash::{Hash, Hasher};
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
     Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, LogLine, Presence,
-    Queue, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
+    Queue, Schedule, Selector, Task, TaskId, Took, WorkerId,
+    index::{Index, Value},
 };
+
+/// Number of rows to read if one is needed: the first one may be written, and then the next one is
+/// needed.
+pub(super) const READ_AHEAD_ROWS: u32 = 10;
 
 /// The rows that a lookup reads. Limit and upper bound are part of [`Lookup`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -21,14 +26,10 @@ pub(crate) enum Target {
     Result(TaskId),
     /// The log of a task.
     Log(TaskId),
-    /// The task with this unique name.
-    ByName(Key),
-    /// Added tasks, by [`Task::order`](interval_queue_task_contract::Task::order).
-    Added,
-    /// Scheduled tasks up to an instant, by time and id.
-    Scheduled,
-    /// The start times of the first scheduled tasks.
-    NextScheduled,
+    /// Tasks of the index with this number and with these columns, in its order.
+    Look(usize, Vec<Value>),
+    /// The first instants of the index with this number.
+    First(usize),
     /// Ready tasks of these kinds with at least this priority, by
     /// [`Task::order`](interval_queue_task_contract::Task::order).
     Ready(Vec<Kind>, Option<i32>),
@@ -36,34 +37,16 @@ pub(crate) enum Target {
     Leased,
     /// Number of leased tasks of a key.
     LeasedOfKey(Key),
-    /// Leased tasks of a worker, by id.
-    HeldBy(WorkerId),
-    /// Leased tasks of a worker that must stop, by id.
-    ToStop(WorkerId),
     /// Number of tasks that hold a key.
     Holders(Key),
     /// Number of ordered tasks that hold a key.
     OrderedHolders(Key),
     /// Ready tasks that hold a key, the last first.
     LastReadyHolder(Key),
-    /// Tasks blocked by a key, in the order of their start.
-    Line(Key),
     /// Number of tasks blocked by a key.
     Blocked(Key),
     /// The first key in use after this one.
     NextKey(Option<Key>),
-    /// Unserved tasks of a kind, by id.
-    Unserved(Kind),
-    /// Ready tasks of a kind that hold a key, by id.
-    ReadyHolders(Kind),
-    /// Tasks whose deadline has passed at an instant, by deadline and id.
-    Overdue,
-    /// The first deadlines.
-    NextDeadline,
-    /// Ended tasks with pending notifications, by id.
-    Unnotified,
-    /// Tasks that ended in this state before an instant, by end and id.
-    Ended(State),
     /// Tasks of a selector after a position, in its order.
     Select(Box<Selection>),
     /// The last task that a selection after a position examines.
@@ -108,6 +91,18 @@ pub(crate) enum Target {
     LastEvent,
 }
 
+impl Target {
+    /// Tasks of an index with these columns.
+    pub(crate) fn look<I: Index>(columns: &I::Columns) -> Self {
+        Self::Look(I::NUMBER, I::values(columns))
+    }
+
+    /// Whether this is a lookup of tasks of this index.
+    pub(crate) fn is_of<I: Index>(&self) -> bool {
+        matches!(self, Self::Look(number, _) if *number == I::NUMBER)
+    }
+}
+
 /// A selector, and the position after which it selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Selection {
@@ -141,8 +136,15 @@ impl Lookup {
         Self { target, limit, until: Micros::ZERO }
     }
 
-    pub(crate) fn until(target: Target, limit: u32, until: Micros) -> Self {
-        Self { target, limit, until }
+    /// Tasks of an index with these columns, up to an instant of its order.
+    pub(crate) fn look<I: Index>(columns: &I::Columns, until: Option<Micros>, most: u32) -> Self {
+        let limit = if most == 1 { READ_AHEAD_ROWS } else { most };
+        Self { target: Target::look::<I>(columns), limit, until: until.unwrap_or_default() }
+    }
+
+    /// The first instant of an index.
+    pub(crate) fn first<I: Index>() -> Self {
+        Self::some(Target::First(I::NUMBER), READ_AHEAD_ROWS)
     }
 
     /// Whether the result of `other` also answers this lookup.

@@ -1,11 +1,9 @@
 //! Ordered lookups: stored rows that were not written since, merged with written rows.
 
-use std::ops::RangeInclusive;
-
 use interval_queue_contract::Micros;
-use interval_queue_task_contract::{Edge, Entry, Task, TaskId};
+use interval_queue_task_contract::{Edge, Task, TaskId};
 
-use super::{Lookup, LookupResult, Target, TransactionView};
+use super::{Lookup, LookupResult, Target, TransactionView, Written};
 
 /// The first `want` rows of two sorted lists.
 fn merge<T, K: Ord>(
@@ -27,23 +25,14 @@ fn merge<T, K: Ord>(
     rows
 }
 
-/// Written tasks that may belong to an ordered lookup, in its order.
-pub(super) enum Ordered {
-    /// Tasks with these entries, in the order of the index.
-    Up(RangeInclusive<Entry>),
-    /// Tasks with these entries, in reverse order.
-    Down(RangeInclusive<Entry>),
-    Listed(Vec<Task>),
-}
-
 impl<'k> TransactionView<'k> {
-    /// The first tasks of an ordered lookup. `is_included` selects its tasks; a task that is not
-    /// included ends the lookup.
+    /// The first tasks of an ordered lookup. `written`: the written tasks that may belong to it, in its
+    /// order. `is_included` selects its tasks; a task that is not included ends the lookup.
     pub(super) fn tasks<K: Ord>(
         &mut self,
         lookup: Lookup,
         want: u32,
-        written: Ordered,
+        written: impl FnOnce(&Written) -> Box<dyn Iterator<Item = &Task> + '_>,
         is_included: impl Fn(&Task) -> bool,
         order: impl Fn(&Task) -> K,
     ) -> Vec<Task> {
@@ -55,11 +44,7 @@ impl<'k> TransactionView<'k> {
         let passed = page.map_or(0, |(target, ..)| self.passed(target, fetched, |x| x.id));
         let order = |x: &&Task| order(x);
         let stored = fetched[passed..].iter().filter(|x| self.written.task(x.id).is_none() && is_included(x));
-        let written: Box<dyn Iterator<Item = &Task>> = match &written {
-            Ordered::Up(range) => Box::new(self.written.range(range.clone())),
-            Ordered::Down(range) => Box::new(self.written.range(range.clone()).rev()),
-            Ordered::Listed(tasks) => Box::new(tasks.iter()),
-        };
+        let written = written(&self.written);
         let rows = merge(stored, written.filter(|x| is_included(x)), order, want);
         let sure_until = last_sure(page_limit, fetched, &is_included).map(|last| order(&last));
         let sure = rows.iter().take_while(|row| sure_until.as_ref().is_none_or(|last| order(row) <= *last));

@@ -2,20 +2,12 @@
 
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
-    Corrected, Counted, Cursor, Edge, EdgeState, Entry, Event, Json, Key, KeyRow, Kind, KindRow, LogLine,
-    Presence, Queue, Rank, Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
+    Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, LogLine, Presence,
+    Queue, Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
+    index::{Index, Sort as _},
 };
 
-use super::{Lease, Lookup, LookupResult, Selection, Target, TransactionView, merge::Ordered};
-
-const FIRST: TaskId = TaskId::FIRST;
-const LAST: TaskId = TaskId::LAST;
-const LOWEST: Rank = Rank::first(i64::MIN);
-const HIGHEST: Rank = Rank::last(i64::MAX);
-
-/// Number of rows to read if one is needed: the first one may be written, and then the next one is
-/// needed.
-const READ_AHEAD_ROWS: u32 = 10;
+use super::{Lease, Lookup, LookupResult, Selection, Target, TransactionView, lookup::READ_AHEAD_ROWS};
 
 /// Looks up one row.
 macro_rules! one {
@@ -158,34 +150,22 @@ impl Rows for TransactionView<'_> {
         Ok(())
     }
 
-    fn by_name(&mut self, name: &Key) -> Result<Option<Task>, StateError> {
-        let named = Entry::Name(name.clone(), FIRST)..=Entry::Name(name.clone(), LAST);
-        if let Some(task) = self.written.range(named).next() {
-            return Ok(Some(task.clone()));
-        }
-        let task: Option<Box<Task>> = one!(self, Target::ByName(name.clone()), Task);
-        Ok(task.map(|task| *task).filter(|x| self.written.task(x.id).is_none()))
+    fn look<I: Index>(
+        &mut self,
+        columns: I::Columns,
+        until: Option<Micros>,
+        most: u32,
+    ) -> Result<Vec<Task>, StateError> {
+        let lookup = Lookup::look::<I>(&columns, until, most);
+        let last = until.map_or(I::Order::LAST, I::Order::last_at);
+        let is_included = |x: &Task| I::entry(x).is_some_and(|(of, order)| of == columns && order <= last);
+        let of = columns.clone();
+        Ok(self.tasks(lookup, most, |all| Box::new(all.look::<I>(of, until)), is_included, I::order))
     }
 
-    fn added(&mut self, limit: u32) -> Result<Vec<Task>, StateError> {
-        let all = Entry::Added(LOWEST)..=Entry::Added(HIGHEST);
-        let is_included = |x: &Task| x.state == State::Added;
-        let lookup = Lookup::some(Target::Added, limit);
-        Ok(self.tasks(lookup, limit, Ordered::Up(all), is_included, Task::order))
-    }
-
-    fn scheduled(&mut self, until: Micros, limit: u32) -> Result<Vec<Task>, StateError> {
-        let is_due = |x: &Task| x.state == State::Scheduled && x.not_before <= until;
-        let until_rank = Rank::last(i64::try_from(until.get()).unwrap_or(i64::MAX));
-        let all = Entry::Scheduled(LOWEST)..=Entry::Scheduled(until_rank);
-        let lookup = Lookup::until(Target::Scheduled, limit, until);
-        Ok(self.tasks(lookup, limit, Ordered::Up(all), is_due, Task::start_order))
-    }
-
-    fn next_scheduled(&mut self) -> Result<Option<Micros>, StateError> {
-        let all = Entry::Scheduled(LOWEST)..=Entry::Scheduled(HIGHEST);
-        let written = self.written.range(all).next().map(|x| (x.not_before, x.id));
-        Ok(self.instant(Lookup::some(Target::NextScheduled, READ_AHEAD_ROWS), written))
+    fn first_instant<I: Index<Columns = ()>>(&mut self) -> Result<Option<Micros>, StateError> {
+        let written = self.written.first::<I>();
+        Ok(self.instant(Lookup::first::<I>(), written))
     }
 
     fn ready(&mut self, kinds: &[Kind], at_least: Option<i32>, limit: u32) -> Result<Vec<Task>, StateError> {
@@ -195,8 +175,7 @@ impl Rows for TransactionView<'_> {
                 && at_least.is_none_or(|least| x.priority >= least)
         };
         let lookup = Lookup::some(Target::Ready(kinds.to_vec(), at_least), limit);
-        let written = Ordered::Listed(self.written.ready(kinds, at_least));
-        Ok(self.tasks(lookup, limit, written, is_included, Task::order))
+        Ok(self.tasks(lookup, limit, |all| listed(all.ready(kinds, at_least)), is_included, Task::order))
     }
 
     fn leased(&mut self) -> Result<u64, StateError> {
@@ -205,20 +184,6 @@ impl Rows for TransactionView<'_> {
 
     fn leased_of_key(&mut self, key: &Key) -> Result<u64, StateError> {
         Ok(self.number(Target::LeasedOfKey(key.clone())))
-    }
-
-    fn held_by(&mut self, worker: WorkerId, limit: u32) -> Result<Vec<Task>, StateError> {
-        let is_held = |x: &Task| x.state == State::Leased && x.worker == Some(worker);
-        let all = Entry::Leased(worker, FIRST)..=Entry::Leased(worker, LAST);
-        let lookup = Lookup::some(Target::HeldBy(worker), limit);
-        Ok(self.tasks(lookup, limit, Ordered::Up(all), is_held, |x| x.id))
-    }
-
-    fn to_stop(&mut self, worker: WorkerId, limit: u32) -> Result<Vec<Task>, StateError> {
-        let stops = |x: &Task| x.state == State::Leased && x.stop.is_some() && x.worker == Some(worker);
-        let all = Entry::ToStop(worker, FIRST)..=Entry::ToStop(worker, LAST);
-        let lookup = Lookup::some(Target::ToStop(worker), limit);
-        Ok(self.tasks(lookup, limit, Ordered::Up(all), stops, |x| x.id))
     }
 
     fn holders(&mut self, key: &Key) -> Result<u64, StateError> {
@@ -231,18 +196,10 @@ impl Rows for TransactionView<'_> {
 
     fn last_ready_holder(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
         let holds = |x: &Task| x.holds_key && x.state == State::Ready && x.key.as_ref() == Some(key);
-        let all = Entry::ReadyHolder(key.clone(), LOWEST)..=Entry::ReadyHolder(key.clone(), HIGHEST);
         let lookup = Lookup::some(Target::LastReadyHolder(key.clone()), READ_AHEAD_ROWS);
         let line = |x: &Task| std::cmp::Reverse(x.key_order());
-        Ok(self.tasks(lookup, 1, Ordered::Down(all), holds, line).into_iter().next())
-    }
-
-    fn first_competitor(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
-        let waits = |x: &Task| x.state == State::Blocked && !x.unserved && x.key.as_ref() == Some(key);
-        let all = Entry::Competitor(key.clone(), LOWEST)..=Entry::Competitor(key.clone(), HIGHEST);
-        let lookup = Lookup::some(Target::Line(key.clone()), READ_AHEAD_ROWS);
-        let first = self.tasks(lookup, 1, Ordered::Up(all), waits, Task::key_order);
-        Ok(first.into_iter().next())
+        let last = self.tasks(lookup, 1, |all| listed(all.last_ready_holders(key)), holds, line);
+        Ok(last.into_iter().next())
     }
 
     fn blocked(&mut self, key: &Key, limit: u32) -> Result<u64, StateError> {
@@ -265,60 +222,27 @@ impl Rows for TransactionView<'_> {
 
     fn next_key(&mut self, after: Option<&Key>) -> Result<Option<Key>, StateError> {
         let result: Option<Key> = one!(self, Target::NextKey(after.cloned()), NextKey);
-        Ok(result.into_iter().chain(self.written.next_key(after)?).min())
-    }
-
-    fn unserved(&mut self, kind: &Kind, limit: u32) -> Result<Vec<Task>, StateError> {
-        let is_unserved = |x: &Task| x.unserved && x.kind == *kind;
-        let all = Entry::Unserved(kind.clone(), FIRST)..=Entry::Unserved(kind.clone(), LAST);
-        let lookup = Lookup::some(Target::Unserved(kind.clone()), limit);
-        Ok(self.tasks(lookup, limit, Ordered::Up(all), is_unserved, |x| x.id))
-    }
-
-    fn ready_holders(&mut self, kind: &Kind, limit: u32) -> Result<Vec<Task>, StateError> {
-        let holds = |x: &Task| x.holds_key && x.state == State::Ready && x.kind == *kind;
-        let all =
-            Entry::ReadyHolderOfKind(kind.clone(), FIRST)..=Entry::ReadyHolderOfKind(kind.clone(), LAST);
-        let lookup = Lookup::some(Target::ReadyHolders(kind.clone()), limit);
-        Ok(self.tasks(lookup, limit, Ordered::Up(all), holds, |x| x.id))
-    }
-
-    fn overdue(&mut self, until: Micros, limit: u32) -> Result<Vec<Task>, StateError> {
-        let lookup = Lookup::until(Target::Overdue, limit, until);
-        let is_over = |x: &Task| deadline(x).is_some_and(|deadline| deadline <= until);
-        let all = Entry::Deadline(Micros::ZERO, FIRST)..=Entry::Deadline(until, LAST);
-        Ok(self.tasks(lookup, limit, Ordered::Up(all), is_over, |x| (x.deadline, x.id)))
-    }
-
-    fn next_deadline(&mut self) -> Result<Option<Micros>, StateError> {
-        let all = Entry::Deadline(Micros::ZERO, FIRST)..=Entry::Deadline(Micros::MAX, LAST);
-        let written = self.written.range(all).next().and_then(|x| Some((x.deadline?, x.id)));
-        Ok(self.instant(Lookup::some(Target::NextDeadline, READ_AHEAD_ROWS), written))
-    }
-
-    fn unnotified(&mut self, limit: u32) -> Result<Vec<Task>, StateError> {
-        let is_unnotified = |x: &Task| x.state.is_ended() && !x.notified;
-        let all = Entry::Unnotified(FIRST)..=Entry::Unnotified(LAST);
-        let lookup = Lookup::some(Target::Unnotified, limit);
-        Ok(self.tasks(lookup, limit, Ordered::Up(all), is_unnotified, |x| x.id))
-    }
-
-    fn ended(&mut self, state: State, before: Micros, limit: u32) -> Result<Vec<Task>, StateError> {
-        let is_old = |x: &Task| x.state == state && x.notified && !x.retained && x.ended < Some(before);
-        let all = Entry::Ended(state, Micros::ZERO, FIRST)..=Entry::Ended(state, before, LAST);
-        let lookup = Lookup::until(Target::Ended(state), limit, before);
-        Ok(self.tasks(lookup, limit, Ordered::Up(all), is_old, |x| (x.ended, x.id)))
+        Ok(result.into_iter().chain(self.written.next_key(after)).min())
     }
 
     fn select(&mut self, selector: &Selector, after: Cursor, limit: u32) -> Result<Vec<Task>, StateError> {
         let selection = Selection { selector: selector.clone(), after };
         let position = |x: &Task| after.order.position(x);
         let is_selected = |x: &Task| position(x) > Some(after) && selector.matches(x);
-        // A command selects only once, and has written few rows before.
-        let written = self.written.after().filter(|x| is_selected(x)).cloned();
-        let written = Ordered::Listed(after.first_after(written, u32::MAX));
         let lookup = Lookup::some(Target::Select(Box::new(selection)), limit);
-        Ok(self.tasks(lookup, limit, written, is_selected, position))
+        // A command selects only once, and has written few rows before.
+        let tasks = self.tasks(
+            lookup,
+            limit,
+            |all| {
+                let mut tasks: Vec<&Task> = all.after().filter(|x| is_selected(x)).collect();
+                tasks.sort_by_key(|x| position(x));
+                Box::new(tasks.into_iter())
+            },
+            is_selected,
+            position,
+        );
+        Ok(tasks)
     }
 
     fn scan_end(&mut self, after: Cursor) -> Result<Option<Cursor>, StateError> {
@@ -586,7 +510,6 @@ impl Rows for TransactionView<'_> {
     }
 }
 
-/// The deadline of a task, unless the task has ended or must stop anyway.
-fn deadline(x: &Task) -> Option<Micros> {
-    x.deadline.filter(|_| x.stop.is_none() && !x.state.is_ended())
+fn listed<'w>(tasks: Vec<&'w Task>) -> Box<dyn Iterator<Item = &'w Task> + 'w> {
+    Box::new(tasks.into_iter())
 }

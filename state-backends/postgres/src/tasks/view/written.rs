@@ -2,14 +2,15 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    ops::{Bound, RangeBounds, RangeInclusive},
+    ops::{Bound, RangeBounds},
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use interval_queue_contract::{InvalidInput, Micros};
+use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Counted, Edge, Entry, Event, Json, Key, KeyRow, Kind, KindRow, LogLine, Presence, Queue, Rank, Schedule,
-    State, Task, TaskId, Took, WorkerId,
+    Counted, Edge, Event, Json, Key, KeyRow, Kind, KindRow, LogLine, Presence, Queue, Schedule, State, Task,
+    TaskId, Took, WorkerId,
+    index::{self, Entries, Index, Sort},
 };
 
 use super::Target;
@@ -46,7 +47,7 @@ pub(crate) struct Written {
     pub(crate) first_event: Option<(Micros, u32)>,
     pub(crate) notifies: bool,
     /// The index entries of the written tasks, in their new versions.
-    entries: BTreeSet<Entry>,
+    entries: Entries,
     /// The change of each number of tasks, by lookup.
     more: HashMap<Target, i64>,
     /// Edges by downstream and upstream.
@@ -65,10 +66,7 @@ impl Written {
         for target in after.into_iter().flat_map(numbers_of) {
             *self.more.entry(target).or_default() += 1;
         }
-        for entry in written.iter().filter_map(|change| change.after.as_ref()).flat_map(Entry::of) {
-            self.entries.remove(&entry);
-        }
-        self.entries.extend(after.into_iter().flat_map(Entry::of));
+        self.entries.replace(written.as_ref().and_then(|change| change.after.as_ref()), after);
         let before = written.map_or_else(|| before.cloned(), |change| change.before);
         self.tasks.insert(id, Change { before, after: after.cloned() });
     }
@@ -108,35 +106,52 @@ impl Written {
         self.tasks().filter_map(|(_, change)| change.after.as_ref())
     }
 
-    /// Written tasks with these entries, in the order of the index.
-    pub(super) fn range(&self, range: RangeInclusive<Entry>) -> impl DoubleEndedIterator<Item = &Task> {
-        let entries = self.entries.range(range).map(|entry| self.visit(entry));
-        entries.filter_map(|entry| self.tasks.get(&entry.id())?.after.as_ref())
+    /// The tasks of some entries.
+    fn tasks_of<'w, C: 'w, O: Sort + 'w>(
+        &'w self,
+        entries: impl DoubleEndedIterator<Item = &'w (C, O)>,
+    ) -> impl DoubleEndedIterator<Item = &'w Task> {
+        let ids = entries.map(|(_, order)| self.visit(order.id()));
+        ids.filter_map(|id| self.tasks.get(&id)?.after.as_ref())
+    }
+
+    /// Written tasks of an index with these columns, up to an instant of its order.
+    pub(super) fn look<I: Index>(
+        &self,
+        columns: I::Columns,
+        until: Option<Micros>,
+    ) -> impl DoubleEndedIterator<Item = &Task> {
+        self.tasks_of(self.entries.look::<I>(columns, until))
+    }
+
+    /// The first written task of an index.
+    pub(super) fn first<I: Index>(&self) -> Option<(Micros, TaskId)> {
+        I::all(&self.entries).first().map(|(_, order)| self.visit((order.instant(), order.id())))
     }
 
     /// Written ready tasks of these kinds with at least this priority, in order.
-    pub(super) fn ready(&self, kinds: &[Kind], at_least: Option<i32>) -> Vec<Task> {
+    pub(super) fn ready(&self, kinds: &[Kind], at_least: Option<i32>) -> Vec<&Task> {
         let of_kind = |kind: &Kind| {
-            let first = Entry::Ready(kind.clone(), at_least.unwrap_or(i32::MIN), Rank::first(i64::MIN));
-            self.range(first..=Entry::Ready(kind.clone(), i32::MAX, Rank::last(i64::MAX)))
+            let first = (kind.clone(), at_least.unwrap_or(i32::MIN));
+            self.tasks_of(self.entries.between::<index::Ready>(first, (kind.clone(), i32::MAX)))
         };
         // Called once per command, after maintenance has made tasks ready.
-        let mut ready: Vec<Task> = kinds.iter().flat_map(of_kind).cloned().collect();
-        ready.sort_by_key(Task::order);
+        let mut ready: Vec<&Task> = kinds.iter().flat_map(of_kind).collect();
+        ready.sort_by_key(|task| task.order());
         ready
     }
 
+    /// Written ready holders of a key, the last first.
+    pub(super) fn last_ready_holders(&self, key: &Key) -> Vec<&Task> {
+        let holders = |ordered| self.look::<index::Holder>((key.clone(), ordered, State::Ready), None);
+        let mut holders: Vec<&Task> = holders(false).chain(holders(true)).collect();
+        holders.sort_by_key(|task| std::cmp::Reverse(task.key_order()));
+        holders
+    }
+
     /// The first key in use after this one.
-    pub(super) fn next_key(&self, after: Option<&Key>) -> Result<Option<Key>, InvalidInput> {
-        let behind = match after {
-            Some(after) => Entry::KeyInUse(after.clone(), TaskId::LAST),
-            // All keys sort after this one.
-            None => Entry::KeyInUse(Key::new("!")?, TaskId::FIRST),
-        };
-        Ok(self.entries.range(behind..).find_map(|entry| match self.visit(entry) {
-            Entry::KeyInUse(key, _) if Some(key) > after => Some(key.clone()),
-            _ => None,
-        }))
+    pub(super) fn next_key(&self, after: Option<&Key>) -> Option<Key> {
+        self.visit(self.entries.next_key(after))
     }
 
     /// The change of a number of tasks.

@@ -87,26 +87,7 @@ CREATE TABLE interval_queue_task (
     line INTEGER AS (iif(ordered, added, due)) VIRTUAL
 ) STRICT;
 CREATE UNIQUE INDEX interval_queue_task_id ON interval_queue_task (queue, id);
-CREATE INDEX interval_queue_task_name ON interval_queue_task (queue, unique_name) WHERE holds_name = 1;
-CREATE INDEX interval_queue_task_added ON interval_queue_task (queue, due, added, position, id) WHERE state = 'added';
-CREATE INDEX interval_queue_task_scheduled ON interval_queue_task (queue, not_before, added, position, id) WHERE state = 'scheduled';
-CREATE INDEX interval_queue_task_ready ON interval_queue_task (queue, kind, priority, due, added, position, id) WHERE state = 'ready';
-CREATE INDEX interval_queue_task_leased ON interval_queue_task (queue, worker, id) WHERE state = 'leased';
-CREATE INDEX interval_queue_task_leased_key ON interval_queue_task (queue, key) WHERE key IS NOT NULL AND state = 'leased';
-CREATE INDEX interval_queue_task_stop ON interval_queue_task (queue, worker, id) WHERE stop IS NOT NULL;
-CREATE INDEX interval_queue_task_holder ON interval_queue_task (queue, key, ordered, state, line, added, position, id) WHERE holds_key = 1;
-CREATE INDEX interval_queue_task_ready_holder ON interval_queue_task (queue, kind, id) WHERE holds_key = 1 AND state = 'ready';
-CREATE INDEX interval_queue_task_line ON interval_queue_task (queue, key, unserved, line, added, position, id) WHERE state = 'blocked';
-CREATE INDEX interval_queue_task_unserved ON interval_queue_task (queue, kind, id) WHERE unserved = 1;
-CREATE INDEX interval_queue_task_deadline ON interval_queue_task (queue, deadline, id)
-    WHERE deadline IS NOT NULL AND stop IS NULL AND ended IS NULL;
-CREATE INDEX interval_queue_task_unnotified ON interval_queue_task (queue, id) WHERE notified = 0 AND ended IS NOT NULL;
-CREATE INDEX interval_queue_task_ended ON interval_queue_task (queue, state, ended, id) WHERE notified = 1 AND retained = 0;
--- The other ended tasks: notifications are pending, or downstreams retain the task. Pages merge both
--- indexes. Most tasks are never in this one, so a completion writes one index by end, not two.
-CREATE INDEX interval_queue_task_ended_other ON interval_queue_task (queue, ended, id)
-    WHERE ended IS NOT NULL AND (notified = 0 OR retained = 1);
-CREATE INDEX interval_queue_task_by_added ON interval_queue_task (queue, added, id);
+-- All other indexes follow: they are declared in interval-queue-task-contract, index.rs.
 
 CREATE TABLE interval_queue_task_body (
     -- Payloads and results that would make the rows of interval_queue_task long, and the log, a

@@ -4,10 +4,11 @@
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
     Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, LogLine, Presence,
-    Queue, Rows, Schedule, Selector, State, Task, TaskId, Took, WorkerId,
+    Queue, Rows, Schedule, Selector, Task, TaskId, Took, WorkerId, index::Index,
 };
 
 mod columns;
+mod declared;
 mod edges;
 mod others;
 mod ready;
@@ -92,37 +93,25 @@ impl Rows for Tables<'_> {
         self.write_log(id, log)
     }
 
-    fn by_name(&mut self, name: &Key) -> Result<Option<Task>, Fault> {
-        let queue = self.number()?;
-        let sql = tasks!(
-            "INDEXED BY interval_queue_task_name WHERE queue = ?1 AND holds_name = 1 AND unique_name = ?2 LIMIT 1"
-        );
-        self.one(sql, (queue, name.as_str()))
+    fn look<I: Index>(
+        &mut self,
+        columns: I::Columns,
+        until: Option<Micros>,
+        most: u32,
+    ) -> Result<Vec<Task>, Fault> {
+        let [all, bounded, _] = declared::statements::<I>();
+        let values = I::values(&columns);
+        let mut params = Vec::with_capacity(values.len() + 3);
+        params.extend([self.number()?.into(), i64::from(most).into()]);
+        params.extend(values.into_iter().map(declared::param));
+        params.extend(until.map(|until| micros(until).into()));
+        self.tasks(if until.is_some() { bounded } else { all }, rusqlite::params_from_iter(params))
     }
 
-    fn added(&mut self, most: u32) -> Result<Vec<Task>, Fault> {
+    fn first_instant<I: Index<Columns = ()>>(&mut self) -> Result<Option<Micros>, Fault> {
+        let [.., first] = declared::statements::<I>();
         let queue = self.number()?;
-        let sql = tasks!(
-            "INDEXED BY interval_queue_task_added WHERE queue = ?1 AND state = 'added' \
-             ORDER BY due, added, position, id LIMIT ?2"
-        );
-        self.tasks(sql, (queue, most))
-    }
-
-    fn scheduled(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, Fault> {
-        let queue = self.number()?;
-        let sql = tasks!(
-            "INDEXED BY interval_queue_task_scheduled WHERE queue = ?1 AND state = 'scheduled' AND not_before <= ?2 \
-             ORDER BY not_before, added, position, id LIMIT ?3"
-        );
-        self.tasks(sql, (queue, micros(until), most))
-    }
-
-    fn next_scheduled(&mut self) -> Result<Option<Micros>, Fault> {
-        let queue = self.number()?;
-        let sql = "SELECT min(not_before) FROM interval_queue_task INDEXED BY interval_queue_task_scheduled \
-                   WHERE queue = ?1 AND state = 'scheduled'";
-        self.some_instant(sql, [queue])
+        self.some_instant(first, [queue])
     }
 
     fn ready(&mut self, kinds: &[Kind], at_least: Option<i32>, most: u32) -> Result<Vec<Task>, Fault> {
@@ -143,56 +132,29 @@ impl Rows for Tables<'_> {
         self.number_in(sql, (queue, key.as_str()))
     }
 
-    fn held_by(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, Fault> {
-        let queue = self.number()?;
-        let sql = tasks!(
-            "INDEXED BY interval_queue_task_leased WHERE queue = ?1 AND state = 'leased' AND worker = ?2 \
-             ORDER BY id LIMIT ?3"
-        );
-        self.tasks(sql, (queue, worker.to_string(), most))
-    }
-
-    fn to_stop(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, Fault> {
-        let queue = self.number()?;
-        let sql = tasks!(
-            "INDEXED BY interval_queue_task_stop WHERE queue = ?1 AND worker = ?2 AND stop IS NOT NULL \
-             AND state = 'leased' ORDER BY id LIMIT ?3"
-        );
-        self.tasks(sql, (queue, worker.to_string(), most))
-    }
-
     fn holders(&mut self, key: &Key) -> Result<u64, Fault> {
         let queue = self.number()?;
         let sql = "SELECT count(*) FROM interval_queue_task INDEXED BY interval_queue_task_holder \
-                   WHERE queue = ?1 AND key = ?2 AND holds_key = 1";
+                   WHERE queue = ?1 AND key = ?2 AND holds_key";
         self.number_in(sql, (queue, key.as_str()))
     }
 
     fn has_ordered_holder(&mut self, key: &Key) -> Result<bool, Fault> {
         let queue = self.number()?;
         let sql = "SELECT EXISTS (SELECT 1 FROM interval_queue_task INDEXED BY interval_queue_task_holder \
-                   WHERE queue = ?1 AND key = ?2 AND holds_key = 1 AND ordered = 1)";
+                   WHERE queue = ?1 AND key = ?2 AND holds_key AND ordered = 1)";
         self.value(sql, (queue, key.as_str()))
     }
 
     fn last_ready_holder(&mut self, key: &Key) -> Result<Option<Task>, Fault> {
         let queue = self.number()?;
         let sql = tasks!(
-            "INDEXED BY interval_queue_task_holder WHERE queue = ?1 AND key = ?2 AND holds_key = 1 AND ordered = ?3 \
+            "INDEXED BY interval_queue_task_holder WHERE queue = ?1 AND key = ?2 AND holds_key AND ordered = ?3 \
              AND state = 'ready' ORDER BY line DESC, added DESC, position DESC, id DESC LIMIT 1"
         );
         let ordered = self.one(sql, (queue, key.as_str(), true))?;
         let other = self.one(sql, (queue, key.as_str(), false))?;
         Ok(ordered.into_iter().chain(other).max_by_key(Task::key_order))
-    }
-
-    fn first_competitor(&mut self, key: &Key) -> Result<Option<Task>, Fault> {
-        let queue = self.number()?;
-        let sql = tasks!(
-            "INDEXED BY interval_queue_task_line WHERE queue = ?1 AND state = 'blocked' AND key = ?2 AND unserved = 0 \
-             ORDER BY line, added, position, id LIMIT 1"
-        );
-        self.one(sql, (queue, key.as_str()))
     }
 
     fn blocked(&mut self, key: &Key, most: u32) -> Result<u64, Fault> {
@@ -206,63 +168,12 @@ impl Rows for Tables<'_> {
         let queue = self.number()?;
         let after = after.map_or("", Key::as_str);
         let held = "SELECT key FROM interval_queue_task INDEXED BY interval_queue_task_holder \
-                    WHERE queue = ?1 AND holds_key = 1 AND key > ?2 ORDER BY key LIMIT 1";
+                    WHERE queue = ?1 AND holds_key AND key > ?2 ORDER BY key LIMIT 1";
         let waited_for = "SELECT key FROM interval_queue_task INDEXED BY interval_queue_task_line \
                           WHERE queue = ?1 AND state = 'blocked' AND key > ?2 ORDER BY key LIMIT 1";
         let read = |row: &rusqlite::Row<'_>| row_reader::RowReader::of(row).named("no key");
         let held = self.first(held, (queue, after), read)?;
         Ok(held.into_iter().chain(self.first(waited_for, (queue, after), read)?).min())
-    }
-
-    fn unserved(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, Fault> {
-        let queue = self.number()?;
-        let sql = tasks!(
-            "INDEXED BY interval_queue_task_unserved WHERE queue = ?1 AND kind = ?2 AND unserved = 1 ORDER BY id LIMIT ?3"
-        );
-        self.tasks(sql, (queue, kind.as_str(), most))
-    }
-
-    fn ready_holders(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, Fault> {
-        let queue = self.number()?;
-        let sql = tasks!(
-            "INDEXED BY interval_queue_task_ready_holder WHERE queue = ?1 AND kind = ?2 AND holds_key = 1 \
-             AND state = 'ready' ORDER BY id LIMIT ?3"
-        );
-        self.tasks(sql, (queue, kind.as_str(), most))
-    }
-
-    fn overdue(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, Fault> {
-        let queue = self.number()?;
-        let sql = tasks!(
-            "INDEXED BY interval_queue_task_deadline WHERE queue = ?1 AND deadline IS NOT NULL AND stop IS NULL \
-             AND ended IS NULL AND deadline <= ?2 ORDER BY deadline, id LIMIT ?3"
-        );
-        self.tasks(sql, (queue, micros(until), most))
-    }
-
-    fn next_deadline(&mut self) -> Result<Option<Micros>, Fault> {
-        let queue = self.number()?;
-        let sql = "SELECT min(deadline) FROM interval_queue_task INDEXED BY interval_queue_task_deadline \
-                   WHERE queue = ?1 AND deadline IS NOT NULL AND stop IS NULL AND ended IS NULL";
-        self.some_instant(sql, [queue])
-    }
-
-    fn unnotified(&mut self, most: u32) -> Result<Vec<Task>, Fault> {
-        let queue = self.number()?;
-        let sql = tasks!(
-            "INDEXED BY interval_queue_task_unnotified WHERE queue = ?1 AND notified = 0 AND ended IS NOT NULL \
-             ORDER BY id LIMIT ?2"
-        );
-        self.tasks(sql, (queue, most))
-    }
-
-    fn ended(&mut self, state: State, before: Micros, most: u32) -> Result<Vec<Task>, Fault> {
-        let queue = self.number()?;
-        let sql = tasks!(
-            "INDEXED BY interval_queue_task_ended WHERE queue = ?1 AND state = ?2 AND notified = 1 AND retained = 0 \
-             AND ended < ?3 ORDER BY ended, id LIMIT ?4"
-        );
-        self.tasks(sql, (queue, state.as_str(), micros(before), most))
     }
 
     fn select(&mut self, selector: &Selector, after: Cursor, most: u32) -> Result<Vec<Task>, Fault> {

@@ -4,10 +4,14 @@
 use std::{collections::BTreeSet, sync::LazyLock};
 
 use interval_queue_contract::Micros;
-use interval_queue_task_contract::{Cursor, MAX_SCANNED, Order, Rows as _, Selector, State, Task, TaskId};
+use interval_queue_task_contract::{
+    Cursor, MAX_SCANNED, Order, Rows as _, Selector, State, Task, TaskId,
+    index::{self, Index as _},
+};
 
 use super::{
     columns::{SELECTED, micros},
+    declared,
     row_reader::{RowReader, json},
     tables::Tables,
 };
@@ -21,17 +25,15 @@ struct Statements {
 
 /// The indexes of an order, each with the condition of its range.
 fn ranges(order: Order) -> Vec<String> {
-    let of_index = |index: &str, condition: &str| {
-        format!("INDEXED BY interval_queue_task_{index} WHERE queue = ?1 AND {condition}")
-    };
+    let all = index::declared();
+    let of_index = |number: usize| all.get(number).map(declared::source).unwrap_or_default();
     match order {
-        Order::Oldest | Order::Newest => vec![of_index("by_added", "added IS NOT NULL")],
+        Order::Oldest | Order::Newest => vec![of_index(index::ByAdded::NUMBER)],
         Order::Ended => {
-            let of_state =
-                |state| of_index("ended", &format!("state = '{state}' AND notified = 1 AND retained = 0"));
+            let ended = of_index(index::Ended::NUMBER);
             let states = State::ALL.into_iter().filter(|state| state.is_ended());
-            let others = of_index("ended_other", "ended IS NOT NULL AND (notified = 0 OR retained = 1)");
-            states.map(of_state).chain([others]).collect()
+            let of_states = states.map(|state| format!("{ended} AND state = '{state}'"));
+            of_states.chain([of_index(index::EndedOther::NUMBER)]).collect()
         }
     }
 }

@@ -1,0 +1,48 @@
+//! The statements of the lookups that read one declared index in its order.
+
+use std::sync::LazyLock;
+
+use interval_queue_task_contract::index::{self, Declared, Index, Value};
+
+use super::columns::SELECTED;
+
+/// The source of an index: the table, the index and its condition, as far as the columns.
+pub(super) fn source(declared: &Declared) -> String {
+    let Declared { name, condition, .. } = declared;
+    let and = if condition.is_empty() { "" } else { " AND " };
+    format!("interval_queue_task INDEXED BY interval_queue_task_{name} WHERE queue = ?1{and}{condition}")
+}
+
+/// The statements of an index: its tasks, its tasks up to an instant, and its first instant.
+/// Parameters: the queue, the limit, the columns, and the instant.
+pub(super) fn statements<I: Index>() -> &'static [String; 3] {
+    static ALL: LazyLock<Vec<[String; 3]>> = LazyLock::new(|| {
+        let of = |declared: &Declared| {
+            let source = source(declared);
+            let columns: String =
+                (3..).zip(declared.columns).map(|(n, column)| format!(" AND {column} = ?{n}")).collect();
+            let (select, from) = (format!("SELECT {} FROM", *SELECTED), format!("{source}{columns}"));
+            let Some(at) = declared.order.first() else {
+                return [format!("{select} {from} LIMIT ?2"), String::new(), String::new()];
+            };
+            let end = format!("ORDER BY {} LIMIT ?2", declared.order.join(", "));
+            let bound = declared.columns.len() + 3;
+            [
+                format!("{select} {from} {end}"),
+                format!("{select} {from} AND {at} <= ?{bound} {end}"),
+                format!("SELECT min({at}) FROM {source}"),
+            ]
+        };
+        index::declared().iter().map(of).collect()
+    });
+    &ALL[I::NUMBER]
+}
+
+pub(super) fn param(value: Value) -> rusqlite::types::Value {
+    match value {
+        Value::Text(text) => text.into(),
+        Value::Int(number) => number.into(),
+        Value::Truth(truth) => i64::from(truth).into(),
+        Value::Id(id) => id.to_string().into(),
+    }
+}
