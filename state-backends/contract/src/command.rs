@@ -1,5 +1,7 @@
 //! Commands on a record.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     InvalidInput, Label, MAX_ASK, MAX_TAKE, Memory, Micros, Rates, ShardId, Taken, Ticket, check_lease,
     check_weight,
@@ -148,7 +150,8 @@ pub enum Deletion {
 }
 
 /// Running limit of all shards.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum MaxRunning {
     /// As stored; unlimited on a new queue. The default.
@@ -161,7 +164,8 @@ pub enum MaxRunning {
 }
 
 /// Handling of an existing queue with other settings when it is opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnExisting {
     /// Keeps the stored settings. The default.

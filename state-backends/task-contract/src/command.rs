@@ -116,7 +116,7 @@ pub struct NewTask {
     pub edges: Vec<NewEdge>,
 }
 
-fn one() -> u32 {
+pub(crate) fn one() -> u32 {
     1
 }
 
@@ -259,7 +259,7 @@ impl NewTask {
 }
 
 /// A worker's poll: report and request in one round trip. A worker has at most one step under way.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// The worker.
     pub worker: WorkerId,
@@ -324,7 +324,7 @@ impl Step {
 }
 
 /// The end of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Completion {
     /// The task.
     pub id: TaskId,
@@ -335,7 +335,8 @@ pub struct Completion {
 }
 
 /// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Outcome {
     /// Success, with this result.
@@ -356,7 +357,8 @@ pub enum Outcome {
 }
 
 /// A change by an operator or an application.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "there is one of it at a time")]
 pub enum Change {
@@ -390,7 +392,7 @@ pub enum Change {
 }
 
 /// A verb for selected tasks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChangeTasks {
     /// The tasks.
     pub selector: Selector,
@@ -408,7 +410,7 @@ pub struct ChangeTasks {
 }
 
 /// A schedule to create or replace.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NewSchedule {
     /// The name.
     pub name: Key,
@@ -423,7 +425,7 @@ pub struct NewSchedule {
 }
 
 /// The tasks of the next or the kept instant of a schedule.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fire {
     /// The schedule.
     pub schedule: Key,

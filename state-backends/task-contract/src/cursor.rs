@@ -3,11 +3,13 @@
 use std::{cmp::Ordering, fmt, str::FromStr};
 
 use interval_queue_contract::{InvalidInput, Micros};
+use serde::{Deserialize, Serialize};
 
 use crate::{Task, TaskId};
 
 /// The order of the tasks of a page; of tasks of the same instant, by id.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Order {
     /// By the time of adding, earliest first. The default.
     #[default]
@@ -53,7 +55,7 @@ impl Order {
 ///
 /// As text: order, microseconds since 1970 and id, as in
 /// `newest.1767225600000000.01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Cursor {
     /// The order.
     pub order: Order,

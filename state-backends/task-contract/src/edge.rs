@@ -19,6 +19,7 @@ pub struct Edge {
     /// The upstream's end, as notified.
     pub state: EdgeState,
     /// The upstream's generation that `state` is about.
+    #[serde(default)]
     pub generation: u32,
 }
 
@@ -43,12 +44,12 @@ pub enum EdgeState {
     New,
     /// The upstream has not ended.
     Open,
+    /// The upstream failed; the downstream waits.
+    Held,
     /// The upstream is done.
     Met,
     /// The upstream failed; the downstream runs all the same.
     Failed,
-    /// The upstream failed; the downstream waits.
-    Held,
     /// The upstream failed; the downstream is cancelled.
     Cut,
 }
@@ -64,9 +65,9 @@ impl EdgeState {
         match self {
             Self::New => "new",
             Self::Open => "open",
+            Self::Held => "held",
             Self::Met => "met",
             Self::Failed => "failed",
-            Self::Held => "held",
             Self::Cut => "cut",
         }
     }

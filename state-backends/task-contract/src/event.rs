@@ -83,7 +83,7 @@ pub struct Mark {
 }
 
 /// A follower's request: returns events and keeps them recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Follow {
     /// Start after this mark. `None`: now.
     pub after: Option<Mark>,
@@ -101,7 +101,7 @@ impl Follow {
 }
 
 /// The reply to a follower.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Followed {
     /// Events in the order of storing; those of one task in the order of happening.
     pub events: Vec<Event>,

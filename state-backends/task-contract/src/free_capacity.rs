@@ -1,8 +1,10 @@
 //! The free capacity of a worker.
 
+use serde::Serialize;
+
 /// Free capacity of a worker: its tasks together never weigh more than its capacity. A heavier task
 /// runs alone, else it would never run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct FreeCapacity {
     /// The free weight.
     pub weight: u32,

@@ -3,7 +3,10 @@
 use std::{fmt, str::FromStr};
 
 use interval_queue_contract::{InvalidInput, Micros, name, name::check_some};
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{Error, Visitor},
+};
 use uuid::Uuid;
 
 use crate::{MAX_KEY, MAX_KIND, MAX_TAG};
@@ -11,7 +14,7 @@ use crate::{MAX_KEY, MAX_KIND, MAX_TAG};
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $what:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         #[serde(transparent)]
         pub struct $name(Uuid);
 
@@ -29,6 +32,16 @@ macro_rules! id {
             /// Its UUID.
             pub const fn uuid(self) -> Uuid {
                 self.0
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                match deserializer.is_human_readable() {
+                    true => Uuid::deserialize(deserializer),
+                    false => deserializer.deserialize_bytes(SixteenBytes),
+                }
+                .map(Self)
             }
         }
 
@@ -66,6 +79,25 @@ id! {
     /// The id of a worker: random per start of a process, so that no process keeps a dead one's
     /// tasks alive.
     WorkerId, "worker id"
+}
+
+/// Reads an id in a binary format. Formats without a type of bytes have it as a string.
+struct SixteenBytes;
+
+impl Visitor<'_> for SixteenBytes {
+    type Value = Uuid;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the 16 bytes of an id")
+    }
+
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Uuid, E> {
+        Uuid::from_slice(bytes).map_err(|_| E::invalid_length(bytes.len(), &self))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Uuid, E> {
+        self.visit_bytes(text.as_bytes())
+    }
 }
 
 /// Namespace of ids made from names, including those of schedules.

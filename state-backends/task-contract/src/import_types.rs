@@ -1,6 +1,7 @@
 //! Tasks that come from another queue.
 
 use interval_queue_contract::InvalidInput;
+use serde::Serialize;
 
 use crate::{
     Json, LogLine, MAX_ADD, MAX_EDGES, MAX_ERROR, MAX_HISTORY, MAX_LOG, MAX_PRIORITY, MAX_TAGS, MAX_WEIGHT,
@@ -12,7 +13,7 @@ use crate::{
 /// A live task goes through the gates here, with its time of adding, order, runs and remaining
 /// attempts. It is not imported if another task here holds its unique name. An ended task stays
 /// ended; its retention begins now.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Imported {
     /// The row. A leased task cannot be imported until its run has ended.
     pub task: Task,

@@ -44,6 +44,7 @@ mod log;
 mod policy;
 mod queue;
 mod read_types;
+mod refusal;
 mod reply;
 mod rows;
 pub mod rules;
@@ -68,10 +69,12 @@ pub use log::{LOG_LINE_BYTES, LogLine, MAX_LOG, MAX_LOG_LINES, MAX_LOG_TEXT, MAX
 pub use policy::{Policy, PolicyOverride};
 pub use queue::{KeyRow, KindRow, Overlap, Presence, Queue, RULES_VERSION, RebalanceCursor, Schedule};
 pub use read_types::Read;
+#[doc(hidden)]
+pub use refusal::{Refusal, late_add};
 pub use reply::*;
 pub use rows::Rows;
 pub use selector::{MOVED, MOVING, Selector, Verb};
-pub use settings::{Keep, Settings, SettingsChange, too_many_kinds};
+pub use settings::{Keep, Settings, SettingsChange};
 pub use store::TaskStore;
 pub use task::{Attempt, AttemptEnd, Nominal, Progress, Rank, State, Stop, Task, Unique, Until};
 pub use times::{Day, Histogram, KEEP_DAYS, KEEP_TIMES, LENGTHS, Occurrence, Span, Throughput, Times, Took};

@@ -44,7 +44,7 @@ impl LogLine {
 }
 
 /// A line that a worker reports.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NewLogLine {
     /// See [`LogLine::number`]. A number that is not above the last stored one changes nothing, so
     /// a line that is sent again is stored once.
@@ -56,7 +56,7 @@ pub struct NewLogLine {
 }
 
 /// Lines of one run, oldest first.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RunLog {
     /// The task.
     pub id: TaskId,

@@ -93,6 +93,7 @@ pub struct KindRow {
     /// The kind.
     pub kind: Kind,
     /// Whether leasing is paused.
+    #[serde(default)]
     pub paused: bool,
     /// When it was paused, on the store's clock. `None`: not paused, or unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,8 +101,10 @@ pub struct KindRow {
     /// Until when a worker handles it, on the lease clock.
     pub served_until: Micros,
     /// Whether its tasks may hold keys: handled and not paused at the last maintenance.
+    #[serde(default)]
     pub open: bool,
     /// Whether its tasks must still become unserved, or compete for keys again.
+    #[serde(default)]
     pub needs_rebalancing: bool,
 }
 
@@ -133,6 +136,7 @@ pub struct Schedule {
     /// Next nominal instant. `None`: never.
     pub next: Option<Micros>,
     /// Whether the schedule is paused.
+    #[serde(default)]
     pub paused: bool,
     /// Action if the previous task has not ended.
     pub overlap: Overlap,
@@ -141,6 +145,7 @@ pub struct Schedule {
     /// The instant kept until `last` has ended.
     pub kept: Option<Micros>,
     /// Whether `last` has ended, so that the kept instant is due.
+    #[serde(default)]
     pub may_follow: bool,
 }
 

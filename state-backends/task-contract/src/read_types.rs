@@ -1,11 +1,13 @@
 //! Reads of a queue.
 
 use interval_queue_contract::{InvalidInput, Micros};
+use serde::Serialize;
 
 use crate::{Cursor, Key, Kind, MAX_PAGE, Order, Selector, TaskId};
 
 /// A read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "there is one of it at a time")]
 pub enum Read {

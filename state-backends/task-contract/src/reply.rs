@@ -99,15 +99,18 @@ impl Added {
 }
 
 /// The reply to a step.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Stepped {
     /// Whether the worker must resync: the store does not know its last step, or its lease has
     /// ended. Nothing was leased; its next step must list all held leases.
+    #[serde(default)]
     pub resync: bool,
     /// Tasks leased by this step.
+    #[serde(default)]
     pub leased: Vec<Leased>,
     /// Whether tasks may be held ahead of free permits: nothing that the worker handles is paused,
     /// and the queue has no `max_running`.
+    #[serde(default)]
     pub may_prefetch: bool,
     /// Reported tasks whose tokens are not in force. Nothing was changed for them.
     pub lost: Vec<TaskId>,
@@ -116,6 +119,7 @@ pub struct Stepped {
     /// Time until something is due that no notification announces. `None`: nothing is known.
     pub next: Option<Micros>,
     /// Whether maintenance is left: a worker that wants tasks polls again at once.
+    #[serde(default)]
     pub more: bool,
     /// Schedules whose next instant has come.
     pub schedules: Vec<DueSchedule>,
@@ -145,7 +149,7 @@ impl Completed {
 }
 
 /// A task that was leased.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Leased {
     /// The row.
     pub task: Task,
@@ -158,7 +162,7 @@ pub struct Leased {
 }
 
 /// A schedule whose next instant has come.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct DueSchedule {
     /// The schedule.
     pub schedule: Schedule,
@@ -169,7 +173,7 @@ pub struct DueSchedule {
 }
 
 /// The reply to a change of selected tasks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Touched {
     /// Tasks that were touched, or would be in a dry run, in the order of adding.
     pub ids: Vec<TaskId>,
@@ -189,7 +193,7 @@ pub struct Touched {
 }
 
 /// The reply to a recount.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Recounted {
     /// Counts that were wrong and are corrected.
     pub corrected: Vec<Corrected>,
@@ -201,7 +205,8 @@ pub struct Recounted {
 }
 
 /// The reply to a `fire`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Fired {
     /// The tasks were added.
     Made,
@@ -291,7 +296,7 @@ pub struct Page {
 
 /// A part of the number of selected tasks: of at most [`MAX_SCANNED`](crate::MAX_SCANNED) tasks
 /// those that are selected.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Tally {
     /// Number of selected tasks of this part.
     pub number: u64,
@@ -336,7 +341,7 @@ pub struct Worker {
 }
 
 /// A paused key.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PausedKey {
     /// The key.
     pub key: Key,
@@ -347,7 +352,7 @@ pub struct PausedKey {
 }
 
 /// The status of a queue.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overview {
     /// The store's clock.
     pub at: Micros,
@@ -376,5 +381,6 @@ pub struct Overview {
     /// Whether counts were found wrong, because rows were removed or added by hand;
     /// [`Change::Recount`](crate::Change::Recount) corrects them. An overview compares only what it
     /// reads: fewer than twenty ready tasks, and whether one is scheduled.
+    #[serde(default)]
     pub miscounted: bool,
 }

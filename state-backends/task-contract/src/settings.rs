@@ -115,22 +115,6 @@ impl Settings {
     pub fn policy_of(&self, task: &Task) -> Policy {
         task.policy.over(&self.policy_of_kind(&task.kind))
     }
-
-    /// Checks the number of kinds, which depends on both the stored settings and the change.
-    pub(crate) fn check_kinds(&self) -> Result<(), InvalidInput> {
-        match self.kinds.len() {
-            ..=MAX_KIND_POLICIES => Ok(()),
-            kinds => Err(too_many_kinds(kinds)),
-        }
-    }
-}
-
-/// The error of a change after which `kinds` kinds would have a policy of their own.
-pub fn too_many_kinds(kinds: usize) -> InvalidInput {
-    InvalidInput::new(format!(
-        "{kinds} kinds with a policy of their own: a queue stores at most {MAX_KIND_POLICIES}; remove the policy of \
-         another kind first"
-    ))
 }
 
 /// A change of settings. `None`: unchanged.
@@ -138,7 +122,6 @@ pub fn too_many_kinds(kinds: usize) -> InvalidInput {
 #[serde(default)]
 pub struct SettingsChange {
     /// [`Settings::max_running`].
-    #[serde(skip)]
     pub max_running: MaxRunning,
     /// [`Settings::key_limit`].
     pub key_limit: Option<u32>,

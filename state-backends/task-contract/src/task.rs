@@ -5,7 +5,7 @@ use std::fmt;
 use interval_queue_contract::Micros;
 use serde::{Deserialize, Serialize};
 
-use crate::{Key, Kind, PolicyOverride, Tag, TaskId, Token, Traceparent, WorkerId};
+use crate::{Key, Kind, PolicyOverride, Tag, TaskId, Token, Traceparent, WorkerId, command::one};
 
 /// A task without payload and result, which no rule reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,33 +15,42 @@ pub struct Task {
     /// Names its handler.
     pub kind: Kind,
     /// Higher is more urgent.
+    #[serde(default)]
     pub priority: i32,
     /// At most `key_limit` tasks of one key run at once.
     pub key: Option<Key>,
     /// Whether tasks of the key run strictly one after the other, in order of adding.
+    #[serde(default)]
     pub ordered: bool,
     /// A name that at most one live task holds.
     pub unique: Option<Unique>,
     /// Whether the task holds its unique name now.
+    #[serde(default)]
     pub holds_name: bool,
     /// Slots of the rate limit per start, and worker capacity per run.
+    #[serde(default = "one")]
     pub weight: u32,
     /// Words to find the task by.
+    #[serde(default)]
     pub tags: Vec<Tag>,
     /// Instant of the store's clock at which the task fails if it has not started; a run is asked
     /// to stop.
     pub deadline: Option<Micros>,
     /// Earliest start, on the store's clock. Zero: at once.
+    #[serde(default)]
     pub not_before: Micros,
     /// Parts of the policy that override the queue's.
+    #[serde(default)]
     pub policy: PolicyOverride,
     /// Rank among ready tasks: lower is more urgent.
     pub due: i64,
     /// When it was added, on the store's clock.
     pub added: Micros,
     /// Number among the producer's tasks, which orders tasks added at the same instant.
+    #[serde(default)]
     pub position: u32,
     /// Whether the task has, or had, upstreams.
+    #[serde(default)]
     pub has_edges: bool,
     /// The schedule that made the task, and for which instant.
     pub schedule: Option<Nominal>,
@@ -52,19 +61,26 @@ pub struct Task {
     pub state: State,
     /// Whether the task holds a permit of its key: when ready, leased, ordered and waiting for a
     /// retry, or completed within a transaction and not notified.
+    #[serde(default)]
     pub holds_key: bool,
     /// Whether the task is `blocked` and does not compete for its key, because no worker handles
     /// its kind or the kind is paused.
+    #[serde(default)]
     pub unserved: bool,
     /// The token of the last lease.
+    #[serde(default)]
     pub token: Token,
     /// Runs counted against `max_attempts`.
+    #[serde(default)]
     pub failures: u32,
     /// Requests to run again, counted against `max_retries`.
+    #[serde(default)]
     pub retries: u32,
     /// Uncounted returns in a row.
+    #[serde(default)]
     pub returns: u32,
     /// Rises with each retry of the ended task.
+    #[serde(default)]
     pub generation: u32,
     /// The worker that holds the task, or held it last.
     pub worker: Option<WorkerId>,
@@ -75,6 +91,7 @@ pub struct Task {
     pub leased: Option<Micros>,
     /// Whether the last lease was ahead of a free permit: if its worker is lost, the run may not
     /// have begun.
+    #[serde(default)]
     pub prefetched: bool,
     /// Pending request to stop the run.
     pub stop: Option<Stop>,
@@ -85,12 +102,15 @@ pub struct Task {
     /// When the task ended, on the lease clock.
     pub ended_lease_clock: Option<Micros>,
     /// Whether all downstreams were notified of the end.
+    #[serde(default)]
     pub notified: bool,
     /// Whether an ended task past its retention is kept for dependents.
+    #[serde(default)]
     pub retained: bool,
     /// Why the last run failed, or why the task cannot go on.
     pub error: Option<String>,
     /// Earlier runs, oldest first: the last [`MAX_HISTORY`](crate::MAX_HISTORY).
+    #[serde(default)]
     pub history: Vec<Attempt>,
 }
 
@@ -221,12 +241,34 @@ impl Stop {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Amount done, of `total`.
+    #[serde(with = "exact")]
     pub done: u64,
     /// Total amount. Zero: unknown.
+    #[serde(with = "exact")]
     pub total: u64,
     /// The current activity.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
+}
+
+/// Numbers of any size: digits in binary formats, whose readers may have only floats.
+mod exact {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    pub(super) fn serialize<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        match serializer.is_human_readable() {
+            true => serializer.serialize_u64(*number),
+            false => serializer.collect_str(number),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        match deserializer.is_human_readable() {
+            true => u64::deserialize(deserializer),
+            false => String::deserialize(deserializer)?.parse().map_err(D::Error::custom),
+        }
+    }
 }
 
 /// A past run.

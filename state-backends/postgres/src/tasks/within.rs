@@ -5,9 +5,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use interval_queue_contract::{InvalidInput, Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{
-    Add, Added, Command, Completed, Completion, Json, NewTask, OnConflict, OnFailure, State, Unique, Until,
-    When, WorkerId,
-    rules::{self, End},
+    Add, Added, Command, Completed, Completion, Json, LATE_ADD, NewTask, OnConflict, OnFailure, State,
+    Unique, Until, When, WorkerId, late_add, rules::End,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -61,7 +60,7 @@ impl PostgresTasks {
         }
         let tasks: Vec<_> = add.tasks.iter().map(StatedTask::of).collect();
         let tasks = serde_json::to_string(&tasks).map_err(|error| InvalidInput::new(error.to_string()))?;
-        let (sequence, late) = (add.sequence.to_string(), rules::late_add(add.age));
+        let (sequence, late) = (add.sequence.to_string(), (add.age > LATE_ADD).then(|| late_add(add.age)));
         let arguments = [
             (Some(queue.as_str()), "text"),
             (Some(&*tasks), "json"),

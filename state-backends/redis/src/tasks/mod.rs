@@ -14,13 +14,11 @@ use interval_queue_task_contract::{Change, Command, RECOUNT_TIMEOUT, Reply, Task
 use self::task_keys::TaskKeys;
 use crate::store::{Library, RedisStore};
 
-mod imported;
+mod fault;
 mod pack;
 mod row;
-mod take;
 pub(crate) mod task_answer;
 mod task_keys;
-mod task_refusal;
 mod task_request;
 
 /// The source of the functions. Each part implements a file of the rules. A Lua function has at most

@@ -1,260 +1,385 @@
-//! The packed form of commands and replies: MessagePack, as the server's `cmsgpack` writes and
-//! reads it.
+//! Packs commands as the MessagePack that the server's `cmsgpack` reads: it knows no binary data, so
+//! bytes are strings. A field that is `None` or `false` is absent.
 
-use interval_queue_contract::{StateError, StateErrorKind};
+use interval_queue_contract::{InvalidInput, Micros};
+use serde::{
+    Serialize, Serializer,
+    de::value::Error,
+    ser::{
+        Error as _, Impossible, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant,
+        SerializeTuple, SerializeTupleVariant,
+    },
+};
 
-/// Packs a value.
+/// Structs that are lists of their fields: a command can have many of them.
+const LISTS: [&str; 6] = ["Completion", "Token", "Unique", "Nominal", "NewEdge", "LogLine"];
+/// Structs whose fields are absent also if they are 0 or empty.
+const SPARSE: [&str; 2] = ["NewTask", "Task"];
+
+/// The packed value.
+///
+/// # Errors
+///
+/// Names the number that Lua cannot represent.
+pub(super) fn pack(value: &impl Serialize) -> Result<Vec<u8>, InvalidInput> {
+    let mut packer = Packer::default();
+    value.serialize(&mut packer).map_err(|error| InvalidInput::new(error.to_string()))?;
+    Ok(packer.bytes)
+}
+
+type Done = Result<(), Error>;
+
 #[derive(Debug, Default)]
-pub(crate) struct Packer(Vec<u8>);
-
-/// The fields of a table being packed. Omitted fields are `nil` in the script.
-#[derive(Debug)]
-pub(crate) struct Fields<'a> {
-    packer: &'a mut Packer,
-    count: u32,
+struct Packer {
+    bytes: Vec<u8>,
+    /// Whether the last value was a `Some`.
+    is_some: bool,
 }
 
 impl Packer {
-    pub(crate) fn bytes(self) -> Vec<u8> {
-        self.0
+    fn put<const N: usize>(&mut self, marker: u8, number: [u8; N]) -> Done {
+        self.bytes.push(marker);
+        self.bytes.extend(number);
+        Ok(())
     }
 
-    pub(crate) fn flag(&mut self, flag: bool) {
-        self.0.push(if flag { 0xc3 } else { 0xc2 });
-    }
-
-    pub(crate) fn int(&mut self, number: impl Into<i64>) {
-        let number = number.into();
-        if (0..128).contains(&number) {
-            self.0.push(number as u8);
-        } else {
-            self.0.push(0xd3);
-            self.0.extend(number.to_be_bytes());
-        }
-    }
-
-    pub(crate) fn text(&mut self, text: impl AsRef<[u8]>) {
-        let text = text.as_ref();
+    fn text(&mut self, text: &[u8]) -> Done {
         match text.len() {
-            size @ 0..32 => self.0.push(0xa0 | size as u8),
-            size => self.sized(0xdb, size),
+            size @ 0..32 => self.bytes.push(0xa0 | size as u8),
+            // No sent value is larger than 4 GiB.
+            size => self.put(0xdb, u32::try_from(size).unwrap_or(u32::MAX).to_be_bytes())?,
         }
-        self.0.extend(text);
+        self.bytes.extend(text);
+        Ok(())
     }
 
-    pub(crate) fn list<T>(
-        &mut self,
-        of: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
-        mut pack: impl FnMut(&mut Self, T),
-    ) {
-        let of = of.into_iter();
-        self.sized(0xdd, of.len());
-        of.for_each(|one| pack(self, one));
+    /// A table with one field, whose value follows.
+    fn variant(&mut self, name: &str) -> Result<&mut Self, Error> {
+        self.bytes.push(0x81);
+        self.text(name.as_bytes())?;
+        Ok(self)
     }
 
-    pub(crate) fn table(&mut self, fill: impl FnOnce(&mut Fields<'_>)) {
-        self.sized(0xdf, 0);
-        let at = self.0.len();
-        let mut fields = Fields { packer: self, count: 0 };
-        fill(&mut fields);
-        let count = fields.count;
-        self.0[at - 4..at].copy_from_slice(&count.to_be_bytes());
+    fn list(&mut self, size: usize) -> Result<Compound<'_>, Error> {
+        match size {
+            0..16 => self.bytes.push(0x90 | size as u8),
+            _ => self.put(0xdd, u32::try_from(size).unwrap_or(u32::MAX).to_be_bytes())?,
+        }
+        Ok(Compound { packer: self, table: None, count: 0, is_sparse: false })
     }
 
-    fn sized(&mut self, what: u8, size: usize) {
-        self.0.push(what);
-        // No sent value is that large.
-        self.0.extend(u32::try_from(size).unwrap_or(u32::MAX).to_be_bytes());
+    fn table(&mut self, is_sparse: bool) -> Result<Compound<'_>, Error> {
+        let table = Some(self.bytes.len());
+        self.put(0xde, [0, 0])?;
+        Ok(Compound { packer: self, table, count: 0, is_sparse })
     }
 }
 
-impl Fields<'_> {
-    /// Starts a field, whose value follows.
-    pub(crate) fn field(&mut self, name: &str) -> &mut Packer {
+macro_rules! integers {
+    ($($name:ident $type:ty)*) => {$(
+        fn $name(self, number: $type) -> Done {
+            self.serialize_i64(number.into())
+        }
+    )*};
+}
+
+impl<'a> Serializer for &'a mut Packer {
+    type Ok = ();
+    type Error = Error;
+    type SerializeSeq = Compound<'a>;
+    type SerializeTuple = Compound<'a>;
+    type SerializeTupleStruct = Impossible<(), Error>;
+    type SerializeTupleVariant = Compound<'a>;
+    type SerializeMap = Compound<'a>;
+    type SerializeStruct = Compound<'a>;
+    type SerializeStructVariant = Compound<'a>;
+
+    fn serialize_bool(self, flag: bool) -> Done {
+        self.bytes.push(if flag { 0xc3 } else { 0xc2 });
+        Ok(())
+    }
+
+    integers! { serialize_i8 i8 serialize_i16 i16 serialize_i32 i32 serialize_u8 u8 serialize_u16 u16 serialize_u32 u32 }
+
+    fn serialize_i64(self, number: i64) -> Done {
+        match number {
+            0..128 => self.bytes.push(number as u8),
+            _ => self.put(0xd3, number.to_be_bytes())?,
+        }
+        Ok(())
+    }
+
+    fn serialize_u64(self, number: u64) -> Done {
+        if number > Micros::MAX.get() {
+            let most = Micros::MAX.get();
+            return Err(Error::custom(format!("{number} is out of range: at most {most}")));
+        }
+        self.serialize_i64(number.cast_signed())
+    }
+
+    fn serialize_f32(self, number: f32) -> Done {
+        self.serialize_f64(number.into())
+    }
+
+    fn serialize_f64(self, number: f64) -> Done {
+        self.put(0xcb, number.to_be_bytes())
+    }
+
+    fn serialize_char(self, char: char) -> Done {
+        self.serialize_str(char.encode_utf8(&mut [0; 4]))
+    }
+
+    fn serialize_str(self, text: &str) -> Done {
+        self.text(text.as_bytes())
+    }
+
+    fn serialize_bytes(self, bytes: &[u8]) -> Done {
+        self.text(bytes)
+    }
+
+    fn serialize_none(self) -> Done {
+        self.serialize_unit()
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Done {
+        value.serialize(&mut *self)?;
+        self.is_some = true;
+        Ok(())
+    }
+
+    fn serialize_unit(self) -> Done {
+        self.bytes.push(0xc0);
+        Ok(())
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Done {
+        self.serialize_unit()
+    }
+
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Done {
+        self.serialize_str(variant)
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Done {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        value: &T,
+    ) -> Done {
+        value.serialize(self.variant(variant)?)
+    }
+
+    fn serialize_seq(self, size: Option<usize>) -> Result<Compound<'a>, Error> {
+        self.list(size.ok_or_else(|| Error::custom("a list has no size"))?)
+    }
+
+    fn serialize_tuple(self, size: usize) -> Result<Compound<'a>, Error> {
+        self.list(size)
+    }
+
+    fn serialize_tuple_struct(
+        self,
+        name: &'static str,
+        _: usize,
+    ) -> Result<Self::SerializeTupleStruct, Error> {
+        Err(Error::custom(format!("{name} has fields without names")))
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        size: usize,
+    ) -> Result<Compound<'a>, Error> {
+        self.variant(variant)?.list(size)
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Compound<'a>, Error> {
+        self.table(false)
+    }
+
+    fn serialize_struct(self, name: &'static str, size: usize) -> Result<Compound<'a>, Error> {
+        match LISTS.contains(&name) {
+            true => self.list(size),
+            false => self.table(SPARSE.contains(&name)),
+        }
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<Compound<'a>, Error> {
+        self.variant(variant)?.table(false)
+    }
+
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+}
+
+/// A list or a table being packed.
+struct Compound<'a> {
+    packer: &'a mut Packer,
+    /// Where the table begins. `None`: a list.
+    table: Option<usize>,
+    count: u16,
+    is_sparse: bool,
+}
+
+impl Compound<'_> {
+    fn value<T: Serialize + ?Sized>(&mut self, value: &T) -> Done {
+        value.serialize(&mut *self.packer)
+    }
+
+    fn field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Done {
+        let begin = self.packer.bytes.len();
+        if self.table.is_some() {
+            self.packer.text(name.as_bytes())?;
+        }
+        let at = self.packer.bytes.len();
+        self.packer.is_some = false;
+        self.value(value).map_err(|error| Error::custom(format!("{name} {error}")))?;
+        let is_absent = match self.packer.bytes[at..] {
+            [0xc0 | 0xc2] => true,
+            // A number, a list, a text or a table.
+            [0 | 0x90 | 0xa0] | [0xde, 0, 0] => self.is_sparse && !self.packer.is_some,
+            _ => false,
+        };
+        match self.table.is_some() && is_absent {
+            true => self.packer.bytes.truncate(begin),
+            false => self.count += 1,
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Done {
+        if let Some(at) = self.table {
+            self.packer.bytes[at + 1..at + 3].copy_from_slice(&self.count.to_be_bytes());
+        }
+        Ok(())
+    }
+}
+
+macro_rules! compounds {
+    ($($trait:ident $method:ident ($($name:ident)?);)*) => {$(
+        impl $trait for Compound<'_> {
+            type Ok = ();
+            type Error = Error;
+
+            fn $method<T: Serialize + ?Sized>(&mut self, $($name: &'static str,)? value: &T) -> Done {
+                compounds!(self value $($name)?)
+            }
+
+            fn end(self) -> Done {
+                self.finish()
+            }
+        }
+    )*};
+    ($self:ident $value:ident) => { $self.value($value) };
+    ($self:ident $value:ident $name:ident) => { $self.field($name, $value) };
+}
+
+compounds! {
+    SerializeSeq serialize_element ();
+    SerializeTuple serialize_element ();
+    SerializeTupleVariant serialize_field ();
+    SerializeStruct serialize_field (name);
+    SerializeStructVariant serialize_field (name);
+}
+
+impl SerializeMap for Compound<'_> {
+    type Ok = ();
+    type Error = Error;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Done {
         self.count += 1;
-        self.packer.text(name);
-        self.packer
+        self.value(key)
     }
 
-    pub(crate) fn int(&mut self, name: &str, number: impl Into<i64>) {
-        self.field(name).int(number);
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Done {
+        self.value(value)
     }
 
-    pub(crate) fn text(&mut self, name: &str, text: impl AsRef<[u8]>) {
-        self.field(name).text(text);
+    fn end(self) -> Done {
+        self.finish()
     }
-
-    /// A `false` flag is omitted.
-    pub(crate) fn flag(&mut self, name: &str, flag: bool) {
-        if flag {
-            self.field(name).flag(true);
-        }
-    }
-
-    pub(crate) fn some_int(&mut self, name: &str, number: Option<impl Into<i64>>) {
-        if let Some(number) = number {
-            self.int(name, number);
-        }
-    }
-
-    pub(crate) fn some_text(&mut self, name: &str, text: Option<impl AsRef<[u8]>>) {
-        if let Some(text) = text {
-            self.text(name, text);
-        }
-    }
-}
-
-/// A value packed by the server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Packed<'a> {
-    Nil,
-    Flag(bool),
-    Int(i64),
-    Text(&'a [u8]),
-    List(Vec<Packed<'a>>),
-    Table(Vec<(&'a [u8], Packed<'a>)>),
-}
-
-/// Maximum depth of a reply.
-const MAX_DEPTH: u32 = 16;
-/// Maximum elements preallocated, whatever the size field claims.
-const PREALLOCATED: usize = 64;
-
-impl<'a> Packed<'a> {
-    /// Reads the one value packed in these bytes.
-    ///
-    /// # Errors
-    ///
-    /// They are no such value, or have trailing bytes.
-    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, StateError> {
-        let mut rest = bytes;
-        match read(&mut rest, MAX_DEPTH) {
-            Some(packed) if rest.is_empty() => Ok(packed),
-            _ => Err(nonsense("it is not packed as it should be")),
-        }
-    }
-}
-
-pub(super) fn take<'a>(rest: &mut &'a [u8], size: usize) -> Option<&'a [u8]> {
-    let (taken, left) = rest.split_at_checked(size)?;
-    *rest = left;
-    Some(taken)
-}
-
-pub(super) fn number(rest: &mut &[u8], size: usize) -> Option<u64> {
-    Some(take(rest, size)?.iter().fold(0, |number, &byte| number << 8 | u64::from(byte)))
-}
-
-fn read<'a>(rest: &mut &'a [u8], deeper: u32) -> Option<Packed<'a>> {
-    let deeper = deeper.checked_sub(1)?;
-    let what = take(rest, 1)?[0];
-    let text = |rest: &mut &'a [u8], size: usize| Some(Packed::Text(take(rest, size)?));
-    let sized = |rest: &mut &'a [u8], size: usize| usize::try_from(number(rest, size)?).ok();
-    Some(match what {
-        0..=0x7f => Packed::Int(what.into()),
-        0x80..=0x8f => table(rest, usize::from(what & 15), deeper)?,
-        0x90..=0x9f => list(rest, usize::from(what & 15), deeper)?,
-        0xa0..=0xbf => text(rest, usize::from(what & 31))?,
-        0xc0 => Packed::Nil,
-        0xc2 | 0xc3 => Packed::Flag(what == 0xc3),
-        0xcb => whole(f64::from_bits(number(rest, 8)?))?,
-        0xca => whole(f32::from_bits(number(rest, 4)? as u32).into())?,
-        0xcc..=0xcf => Packed::Int(i64::try_from(number(rest, 1 << (what - 0xcc))?).ok()?),
-        0xd0 => Packed::Int((number(rest, 1)? as i8).into()),
-        0xd1 => Packed::Int((number(rest, 2)? as i16).into()),
-        0xd2 => Packed::Int((number(rest, 4)? as i32).into()),
-        0xd3 => Packed::Int(number(rest, 8)? as i64),
-        0xd9..=0xdb => {
-            let size = sized(rest, 1 << (what - 0xd9))?;
-            text(rest, size)?
-        }
-        0xdc | 0xdd => {
-            let size = sized(rest, 2 << (what - 0xdc))?;
-            list(rest, size, deeper)?
-        }
-        0xde | 0xdf => {
-            let size = sized(rest, 2 << (what - 0xde))?;
-            table(rest, size, deeper)?
-        }
-        0xe0..=0xff => Packed::Int((what as i8).into()),
-        _ => return None,
-    })
-}
-
-/// A Lua number that was packed as a float.
-fn whole<'a>(number: f64) -> Option<Packed<'a>> {
-    let whole = number as i64;
-    (whole as f64 == number).then_some(Packed::Int(whole))
-}
-
-fn list<'a>(rest: &mut &'a [u8], size: usize, deeper: u32) -> Option<Packed<'a>> {
-    let mut all = Vec::with_capacity(size.min(PREALLOCATED));
-    for _ in 0..size {
-        all.push(read(rest, deeper)?);
-    }
-    Some(Packed::List(all))
-}
-
-fn table<'a>(rest: &mut &'a [u8], size: usize, deeper: u32) -> Option<Packed<'a>> {
-    let mut all = Vec::with_capacity(size.min(PREALLOCATED));
-    for _ in 0..size {
-        let Packed::Text(name) = read(rest, deeper)? else { return None };
-        all.push((name, read(rest, deeper)?));
-    }
-    Some(Packed::Table(all))
-}
-
-/// The error of an answer that no script of this version gives.
-pub(crate) fn nonsense(what: &str) -> StateError {
-    let text =
-        format!("redis gave an answer that makes no sense: {what}; does another program use the keys?");
-    StateError::new(StateErrorKind::Foreign, text)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use interval_queue_task_contract::{Json, NewTask, Step, TaskId, When, WorkerId};
+    use serde::de::IgnoredAny;
+    use uuid::Uuid;
+
     use super::*;
 
-    const NUMBERS: [i64; 12] =
-        [0, 1, 127, 128, 255, 65_536, -1, -32, -33, -(1 << 40), (1 << 53) - 1, i64::MIN];
+    #[test]
+    fn numbers_and_texts_of_every_size_are_read_back() {
+        let numbers =
+            [0, 1, 127, 128, 255, 65_536, -1, -32, -33, -(1 << 40), (1 << 53) - 1, i64::MIN].to_vec();
+        let texts = [0, 31, 32, 70_000].map(|size| "\0".repeat(size)).to_vec();
+        let bytes = pack(&(numbers.clone(), texts.clone(), vec![true; 20])).unwrap();
+        let read: (Vec<i64>, Vec<String>, Vec<bool>) = rmp_serde::from_slice(&bytes).unwrap();
+        assert_eq!(read, (numbers, texts, vec![true; 20]));
+    }
 
-    fn packed() -> Vec<u8> {
-        let mut packer = Packer::default();
-        packer.table(|fields| {
-            fields.field("numbers").list(NUMBERS, Packer::int);
-            fields.field("texts").list([0, 31, 32, 70_000], |packer, size| packer.text(vec![b'\0'; size]));
-            fields.flag("is so", true);
-            fields.flag("is not", false);
-            fields.some_text("none", None::<&str>);
-            fields.field("empty").table(|_| {});
-        });
-        packer.bytes()
+    /// The fields of a packed table.
+    fn fields(value: &impl Serialize) -> Vec<String> {
+        let bytes = pack(value).unwrap();
+        let fields: BTreeMap<String, IgnoredAny> = rmp_serde::from_slice(&bytes).unwrap();
+        fields.into_keys().collect()
     }
 
     #[test]
-    fn packed_values_are_read_back() {
-        let bytes = packed();
-        let Packed::Table(fields) = Packed::read(&bytes).unwrap() else { panic!("{bytes:?}") };
-        let names: Vec<_> = fields.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, [&b"numbers"[..], b"texts", b"is so", b"empty"]);
-        assert_eq!(fields[0].1, Packed::List(NUMBERS.map(Packed::Int).to_vec()));
-        let Packed::List(texts) = &fields[1].1 else { panic!("{:?}", fields[1]) };
-        let sizes: Vec<_> =
-            texts.iter().map(|text| matches!(text, Packed::Text(text) if text.len() > 30)).collect();
-        assert_eq!(sizes, [false, true, true, true]);
-        assert_eq!((&fields[2].1, &fields[3].1), (&Packed::Flag(true), &Packed::Table(Vec::new())));
+    fn absent_values_are_left_out_and_empty_ones_of_a_task_too() {
+        let mut task = NewTask::new(TaskId::FIRST, Json::default());
+        assert_eq!(fields(&task), ["id", "kind", "not_before", "on_conflict", "payload", "weight"]);
+        (task.priority, task.ordered, task.deadline) = (-1, true, Some(When::At(Micros::ZERO)));
+        let more = [
+            "deadline",
+            "id",
+            "kind",
+            "not_before",
+            "on_conflict",
+            "ordered",
+            "payload",
+            "priority",
+            "weight",
+        ];
+        assert_eq!(fields(&task), more);
+        let mut step = Step::first(WorkerId::new(Uuid::nil()), [], Micros::ZERO);
+        assert!(fields(&step).contains(&"held".into()), "an empty list of held tasks says something");
+        step.held = None;
+        let rest = [
+            "acknowledged",
+            "complete",
+            "kinds",
+            "label",
+            "lease",
+            "log",
+            "progress",
+            "sequence",
+            "want",
+            "worker",
+        ];
+        assert_eq!(fields(&step), rest);
     }
 
     #[test]
-    fn truncated_or_trailing_bytes_are_refused() {
-        let mut bytes = packed();
-        for end in (0..bytes.len()).step_by(97) {
-            assert!(Packed::read(&bytes[..end]).is_err(), "{end}");
-        }
-        bytes.push(0);
-        assert!(Packed::read(&bytes).is_err());
-        let deep = [vec![0x91; 40], vec![0]].concat();
-        assert!(Packed::read(&deep).is_err(), "no reply lies so deep");
-        assert!(Packed::read(&[0xdd, 0xff, 0xff, 0xff, 0xff]).is_err(), "it says that it is long");
+    fn a_number_that_lua_cannot_represent_is_named() {
+        let step = Step { sequence: 1 << 53, ..Step::first(WorkerId::new(Uuid::nil()), [], Micros::ZERO) };
+        let error = pack(&step).unwrap_err().to_string();
+        assert_eq!(error, "sequence 9007199254740992 is out of range: at most 9007199254740991");
     }
 }

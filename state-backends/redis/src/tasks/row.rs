@@ -1,62 +1,67 @@
 //! The stored rows of leased tasks: see `forms.lua`.
 
 use interval_queue_contract::{Micros, StateError};
-use interval_queue_task_contract::{Json, State, Task, TaskId, Token};
+use interval_queue_task_contract::{Json, Kind, State, Task, TaskId, Token, WorkerId};
+use uuid::Uuid;
 
-use super::{
-    pack::{Packed, nonsense, number, take as bytes},
-    take,
-};
+use super::task_answer::{nonsense, unpacked};
 
 /// The first byte of the row of a leased plain task. Other rows are packed.
 const LEASED: u8 = 2;
 
-/// The task of a row, and its payload if the row has it.
+/// The task of a row, and its payload if it is plain.
 ///
 /// # Errors
 ///
 /// The row is invalid.
 pub(super) fn task(id: TaskId, row: &[u8]) -> Result<(Task, Option<Json>), StateError> {
     if let [LEASED, plain @ ..] = row {
-        return plain_task(id, plain).ok_or_else(|| nonsense("a row is cut off"))?;
+        let (task, payload) = plain_task(id, plain).ok_or_else(|| nonsense("the row of a plain task"))?;
+        return Ok((task, Some(payload)));
     }
-    let row = Packed::read(row)?;
-    let added = row.get::<Micros>("added")?;
-    let due = row.get::<Option<i64>>("due")?.unwrap_or(added.get().cast_signed());
-    let payload = match row.field("payload") {
-        Packed::Flag(_) => None,
-        payload => Some(payload.to()?),
+    // The row does not repeat its name, the id.
+    let (count, fields) = match *row {
+        [count @ 0x80..=0x8f, ref fields @ ..] => (u16::from(count & 15), fields),
+        [0xde, high, low, ref fields @ ..] => (u16::from_be_bytes([high, low]), fields),
+        _ => return Err(nonsense("the row of a task")),
     };
-    Ok((take::task(&row, id, due)?, payload))
+    let head = [&[0xde], &count.saturating_add(1).to_be_bytes()[..], b"\xa2id\xb0"].concat();
+    Ok((unpacked(&[&head, &id.uuid().as_bytes()[..], fields].concat())?, None))
 }
 
-type Plain = Result<(Task, Option<Json>), StateError>;
-
-/// `None`: the row is truncated.
-fn plain_task(id: TaskId, mut row: &[u8]) -> Option<Plain> {
-    let text = |row: &mut _, size| bytes(row, size).map(Packed::Text);
-    let int = |row: &mut _, size| number(row, size).map(|number| Packed::Int(number.cast_signed()));
-    let worker = text(&mut row, 16)?;
-    let (incarnation, attempt) = (int(&mut row, 7)?, int(&mut row, 4)?);
-    let (leased, prefetched) = (int(&mut row, 7)?, number(&mut row, 1)? == 1);
-    let (added, position) = (int(&mut row, 7)?, int(&mut row, 4)?);
-    let kind_size = usize::try_from(number(&mut row, 1)?).ok()?;
-    let kind = text(&mut row, kind_size)?;
-    let made = || {
-        let added: Micros = added.to()?;
-        let task = Task {
-            kind: kind.to()?,
-            due: added.get().cast_signed(),
-            added,
-            position: position.to()?,
-            state: State::Leased,
-            token: Token { incarnation: incarnation.to()?, attempt: attempt.to()? },
-            worker: worker.to()?,
-            leased: leased.to()?,
-            prefetched,
-            ..Task::bare(id)
-        };
-        Ok((task, Some(Packed::Text(row).to()?)))
+/// `None`: the row is invalid.
+fn plain_task(id: TaskId, mut row: &[u8]) -> Option<(Task, Json)> {
+    let worker = Uuid::from_slice(take(&mut row, 16)?).ok()?;
+    let token = Token { incarnation: micros(&mut row)?, attempt: number(&mut row, 4)?.try_into().ok()? };
+    let (leased, prefetched, added) = (micros(&mut row)?, number(&mut row, 1)? == 1, micros(&mut row)?);
+    let position = number(&mut row, 4)?.try_into().ok()?;
+    let kind_size = number(&mut row, 1)?.try_into().ok()?;
+    let kind = Kind::new(str::from_utf8(take(&mut row, kind_size)?).ok()?).ok()?;
+    let task = Task {
+        kind,
+        due: added.get().cast_signed(),
+        added,
+        position,
+        state: State::Leased,
+        token,
+        worker: Some(WorkerId::new(worker)),
+        leased: Some(leased),
+        prefetched,
+        ..Task::bare(id)
     };
-    Some(made())
+    Some((task, Json::stored(str::from_utf8(row).ok()?)))
+}
+
+fn take<'a>(rest: &mut &'a [u8], size: usize) -> Option<&'a [u8]> {
+    let (taken, left) = rest.split_at_checked(size)?;
+    *rest = left;
+    Some(taken)
+}
+
+fn number(rest: &mut &[u8], size: usize) -> Option<u64> {
+    Some(take(rest, size)?.iter().fold(0, |number, &byte| number << 8 | u64::from(byte)))
+}
+
+fn micros(rest: &mut &[u8]) -> Option<Micros> {
+    number(rest, 7)?.try_into().ok()
 }

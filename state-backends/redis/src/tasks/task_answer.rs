@@ -1,263 +1,186 @@
-//! Decodes the script's answer: a packed list of the reply, or a refusal that changed nothing.
+//! Decodes the script's answer: a reply, or why the command has changed nothing.
 
-use interval_queue_contract::{Micros, StateError};
+use std::collections::BTreeMap;
+
+use interval_queue_contract::{Micros, StateError, StateErrorKind};
 use interval_queue_task_contract::{
-    Added, Change, Command, Corrected, Day, DueSchedule, Event, Fired, Followed, Input, Inputs, Leased, Mark,
-    Overview, Page, PausedKey, Read, Recounted, Reply, Settings, Stepped, Stop, Stored, Tally, TaskId, Times,
-    Token, Took, Touched, Why, Worker,
+    Added, Change, Command, Cursor, Day, Edge, Input, Inputs, Json, Key, Kind, Leased, LogLine, OnFailure,
+    Page, Policy, PolicyOverride, Presence, Read, Refusal, Reply, Settings, State, Stepped, Stored, Task,
+    TaskId, Times, Token, Took, Why, Worker,
 };
 use redis::Value;
+use rmp_serde::{Deserializer, RawRef};
+use serde::Deserialize;
+use uuid::Uuid;
 
-use super::{
-    pack::{Packed, nonsense},
-    row,
-    take::{STOPS, Take},
-    task_refusal,
-};
+use super::{fault::Fault, row};
 
 type Taken<T> = Result<T, StateError>;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer<T> {
+    Reply(T),
+    Refusal(Refusal),
+    Fault(Fault),
+}
+
+/// Maximum depth of a reply.
+const MAX_DEPTH: usize = 16;
+
+/// Reads the value packed in these bytes.
+///
+/// # Errors
+///
+/// They are no such value.
+pub(super) fn unpacked<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Taken<T> {
+    let mut deserializer = Deserializer::from_read_ref(bytes);
+    deserializer.set_max_depth(MAX_DEPTH);
+    T::deserialize(&mut deserializer).map_err(|error| nonsense(&error.to_string()))
+}
+
+fn read<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Taken<T> {
+    match unpacked(bytes)? {
+        Answer::Reply(reply) => Ok(reply),
+        Answer::Refusal(refusal) => Err(refusal.into()),
+        Answer::Fault(fault) => Err(fault.into()),
+    }
+}
+
+/// The error of an answer that no script of this version gives.
+pub(super) fn nonsense(what: &str) -> StateError {
+    // It may quote the answer.
+    let what = what.replace(char::is_control, " ");
+    let text =
+        format!("redis gave an answer that makes no sense: {what}; does another program use the keys?");
+    StateError::new(StateErrorKind::Foreign, text)
+}
 
 /// Decodes the answer to `command`.
 ///
 /// # Errors
 ///
 /// The script refused the command, or its answer is invalid.
-pub fn reply(command: &Command, answer: Value) -> Result<Reply, StateError> {
+pub fn reply(command: &Command, answer: Value) -> Taken<Reply> {
     let Value::BulkString(bytes) = answer else { return Err(nonsense("it is not packed")) };
-    let packed = Packed::read(&bytes)?;
-    let refused = packed.field("refusal");
-    if *refused != Packed::Nil {
-        return Err(task_refusal::read(refused, command).unwrap_or_else(|error| error));
-    }
-    let reply = packed.at(0);
+    let bytes = &bytes[..];
     Ok(match command {
-        Command::Add(_) | Command::Import(_) => Reply::Added(reply.list(added)?),
-        Command::Step(_) => Reply::Stepped(stepped(reply)?),
-        Command::Change(Change::Recount) => Reply::Recounted(Recounted {
-            corrected: reply.field("corrected").list(corrected)?,
-            dropped: reply.get("dropped")?,
-            more: reply.get("more")?,
-        }),
-        Command::Change(Change::Tasks(_)) => Reply::Touched(Touched {
-            ids: reply.get("ids")?,
-            kept: reply.get("kept")?,
-            asked: reply.get("asked")?,
-            taken: reply.field("taken").list(|pair| Ok((pair.at(0).to()?, pair.at(1).to()?)))?,
-            next: reply.get("next")?,
-            watermark: reply.get("watermark")?,
-        }),
-        Command::Change(_) => Reply::Changed(reply.to()?),
-        Command::Fire(_) => Reply::Fired(match reply.text()? {
-            "made" => Fired::Made,
-            "skipped" => Fired::Skipped,
-            "kept" => Fired::Kept,
-            _ => Fired::Stale,
-        }),
-        Command::Follow(_) => Reply::Followed(Followed {
-            events: reply.get("events")?,
-            mark: Mark { number: reply.get("number")?, at: reply.get("at")? },
-            missed: reply.get("missed")?,
-        }),
-        Command::Read(read) => read_reply(read, reply)?,
-        _ => return Err(nonsense("nothing was asked")),
-    })
-}
-
-fn read_reply(read: &Read, reply: &Packed<'_>) -> Taken<Reply> {
-    Ok(match read {
-        Read::Clock => Reply::Clock(reply.to()?),
-        Read::Overview => Reply::Overview(Box::new(overview(reply)?)),
-        Read::Tasks(_) => Reply::Tasks(reply.to()?),
-        Read::Page { .. } => Reply::Page(Page {
-            tasks: reply.get("tasks")?,
-            next: reply.get("next")?,
-            miscounted: reply.get("miscounted")?,
-        }),
-        Read::Count { .. } => Reply::Count(Tally { number: reply.get("number")?, next: reply.get("next")? }),
-        Read::Inputs { .. } => {
-            Reply::Inputs(Inputs { inputs: reply.field("inputs").list(input)?, next: reply.get("next")? })
+        Command::Add(_) | Command::Import(_) => {
+            Reply::Added(read::<Vec<RawRef<'_>>>(bytes)?.iter().map(added).collect::<Taken<_>>()?)
         }
-        Read::Downstreams { .. } => Reply::Downstreams(reply.to()?),
-        Read::Workers => Reply::Workers(reply.list(worker)?),
-        Read::Schedules => Reply::Schedules(reply.to()?),
-        Read::Times { .. } => Reply::Times(Times::of(reply.list(time)?)),
-        Read::Days { .. } => Reply::Days(Day::of(reply.list(time)?)),
-        Read::Upcoming(_) => Reply::Upcoming(reply.to()?),
-        Read::KeyLimit(_) => Reply::KeyLimit(reply.get("limit")?),
-        Read::Ready(_) => Reply::Ready(reply.to()?),
+        Command::Step(_) => Reply::Stepped(stepped(read(bytes)?)?),
+        Command::Change(Change::Recount) => Reply::Recounted(read(bytes)?),
+        Command::Change(Change::Tasks(_)) => Reply::Touched(read(bytes)?),
+        Command::Change(_) => Reply::Changed(read(bytes)?),
+        Command::Fire(_) => Reply::Fired(read(bytes)?),
+        Command::Follow(_) => Reply::Followed(read(bytes)?),
+        Command::Read(of) => match of {
+            Read::Clock => Reply::Clock(read(bytes)?),
+            Read::Overview => Reply::Overview(read(bytes)?),
+            Read::Tasks(_) => {
+                let tasks: Vec<Option<Parts>> = read(bytes)?;
+                Reply::Tasks(tasks.into_iter().map(|task| task.map(stored)).collect())
+            }
+            Read::Page { .. } => {
+                let (tasks, next, miscounted): (Vec<Parts>, Option<Cursor>, bool) = read(bytes)?;
+                Reply::Page(Page { tasks: tasks.into_iter().map(stored).collect(), next, miscounted })
+            }
+            Read::Count { .. } => Reply::Count(read(bytes)?),
+            Read::Inputs { .. } => {
+                let (inputs, next): (Vec<InputParts>, _) = read(bytes)?;
+                Reply::Inputs(Inputs { inputs: inputs.into_iter().map(input).collect(), next })
+            }
+            Read::Downstreams { .. } => Reply::Downstreams(read(bytes)?),
+            Read::Workers => Reply::Workers(read::<Vec<_>>(bytes)?.into_iter().map(worker).collect()),
+            Read::Schedules => Reply::Schedules(read(bytes)?),
+            Read::Times { .. } => Reply::Times(Times::of(took(bytes)?)),
+            Read::Days { .. } => Reply::Days(Day::of(took(bytes)?)),
+            Read::Upcoming(_) => Reply::Upcoming(read(bytes)?),
+            Read::KeyLimit(_) => Reply::KeyLimit(read(bytes)?),
+            Read::Ready(_) => Reply::Ready(read(bytes)?),
+            _ => return Err(nonsense("nothing was asked")),
+        },
         _ => return Err(nonsense("nothing was asked")),
     })
 }
 
 /// A letter and an id.
-fn added(packed: &Packed<'_>) -> Taken<Added> {
-    let (letter, id) = packed.bytes()?.split_first().ok_or_else(|| nonsense("an id is missing"))?;
-    let id = Packed::Text(id).to()?;
-    Ok(match letter {
-        b'n' => Added::New(id),
-        b'a' => Added::Again(id),
-        b'k' => Added::Kept(id),
-        b'r' => Added::Replaced(id),
-        _ => return Err(nonsense("the outcome of an added task is unknown")),
-    })
-}
-
-fn stepped(reply: &Packed<'_>) -> Taken<Stepped> {
-    let now = reply.get("now")?;
-    let (policy, kinds) = (reply.get("policy")?, reply.get_or_default("kinds")?);
-    let settings = Settings { policy, kinds, ..Settings::default() };
-    Ok(Stepped {
-        resync: reply.get("restate")?,
-        leased: leased(reply.field("leased"), now, &settings)?,
-        may_prefetch: reply.get("may_prefetch")?,
-        lost: reply.get("lost")?,
-        stop: reply.field("stop").list(stop)?,
-        next: reply.get("next")?,
-        more: reply.get("more")?,
-        schedules: reply.field("schedules").list(|due| due_schedule(due, now))?,
-        refused: reply.get("refused")?,
-    })
-}
-
-/// For each task its id, its row, and its payload if the row does not have it. `settings` are those
-/// of the reply: only the policies.
-fn leased(packed: &Packed<'_>, now: Micros, settings: &Settings) -> Taken<Vec<Leased>> {
-    let Packed::List(all) = packed else { return Ok(Vec::new()) };
-    all.chunks_exact(3).map(|of_task| one_leased(of_task, now, settings)).collect()
-}
-
-fn one_leased(of_task: &[Packed<'_>], now: Micros, settings: &Settings) -> Taken<Leased> {
-    let (task, payload) = row::task(of_task[0].to()?, of_task[1].bytes()?)?;
-    let payload = match payload {
-        Some(payload) => payload,
-        None => of_task[2].to()?,
+fn added(packed: &RawRef<'_>) -> Taken<Added> {
+    let of = |(letter, id): (&u8, &[u8])| {
+        let id = TaskId::new(Uuid::from_slice(id).ok()?);
+        match letter {
+            b'n' => Some(Added::New(id)),
+            b'a' => Some(Added::Again(id)),
+            b'k' => Some(Added::Kept(id)),
+            b'r' => Some(Added::Replaced(id)),
+            _ => None,
+        }
     };
-    Ok(Leased {
-        policy: settings.policy_of(&task),
-        deadline: task.deadline.map(|deadline| deadline - now),
-        task,
-        payload,
-    })
+    packed.as_bytes().split_first().and_then(of).ok_or_else(|| nonsense("the outcome of an added task"))
 }
 
-/// An id and the request to stop, in one text.
-fn stop(packed: &Packed<'_>) -> Taken<(TaskId, Stop)> {
-    let (stop, id) = packed.bytes()?.split_last().ok_or_else(|| nonsense("an id is missing"))?;
-    let stop = STOPS.get(usize::from(*stop)).ok_or_else(|| nonsense("the way to stop is unknown"))?;
-    Ok((Packed::Text(id).to()?, *stop))
-}
+/// The reply without its leased tasks; for each of these the id, the row, and the payload unless the
+/// row has it; the policies; and the time.
+type SteppedParts<'a> = (Stepped, Vec<RawRef<'a>>, Policy, Option<BTreeMap<Kind, PolicyOverride>>, Micros);
 
-fn due_schedule(packed: &Packed<'_>, now: Micros) -> Taken<DueSchedule> {
-    Ok(DueSchedule { schedule: packed.at(0).to()?, at: packed.at(1).to()?, now })
-}
-
-impl Take for Event {
-    fn take(packed: &Packed<'_>) -> Taken<Self> {
-        Ok(Self {
-            at: packed.get("at")?,
-            task: packed.get("id")?,
-            kind: packed.get("kind")?,
-            from: packed.get("from")?,
-            to: packed.get("to")?,
-            attempt: packed.get("attempt")?,
-            worker: packed.get("worker")?,
-            error: packed.get("error")?,
-        })
-    }
-}
-
-impl Take for Stored {
-    fn take(packed: &Packed<'_>) -> Taken<Self> {
-        Ok(Self {
-            task: packed.get("task")?,
-            payload: packed.get("payload")?,
-            result: packed.get("result")?,
-            log: packed.get("log")?,
-            upstreams: packed.get("upstreams")?,
-            downstreams: packed.get("downstreams")?,
-            why: packed.get("why")?,
-            undecoded: None,
-        })
-    }
-}
-
-/// A word and its details.
-impl Take for Why {
-    fn take(packed: &Packed<'_>) -> Taken<Self> {
-        Ok(match packed.at(0).text()? {
-            "no-step" => Self::NoStep,
-            "upstreams" => Self::Upstreams,
-            "time" => Self::Time(packed.at(1).to()?),
-            "key" => Self::Key(packed.at(1).to()?),
-            "key-paused" => Self::KeyPaused,
-            "lost" => Self::Lost,
-            "unserved" => Self::Unserved,
-            "kind-paused" => Self::KindPaused,
-            "paused" => Self::Paused,
-            "limit" => Self::Limit,
-            "load" => Self::Load(packed.at(1).to()?),
-            "capacity" => Self::Capacity,
-            "next" => Self::Next,
-            _ => return Err(nonsense("the reason that a task does not run is unknown")),
-        })
-    }
-}
-
-fn input(packed: &Packed<'_>) -> Taken<Input> {
-    Ok(Input {
-        name: packed.get("name")?,
-        up: packed.get("up")?,
-        on_failure: packed.get("on_failure")?,
-        state: packed.get("state")?,
-        result: packed.get("result")?,
-    })
-}
-
-fn worker(packed: &Packed<'_>) -> Taken<Worker> {
-    let held = |run: &Packed<'_>| {
-        Ok((run.at(0).to()?, Token { incarnation: run.at(1).to()?, attempt: run.at(2).to()? }))
+fn stepped((stepped, leased, policy, kinds, now): SteppedParts<'_>) -> Taken<Stepped> {
+    let settings = Settings { policy, kinds: kinds.unwrap_or_default(), ..Settings::default() };
+    let one = |parts: &[RawRef<'_>]| {
+        let id = Uuid::from_slice(parts[0].as_bytes()).map_err(|_| nonsense("the id of a task"))?;
+        let (task, payload) = row::task(TaskId::new(id), parts[1].as_bytes())?;
+        let payload = match (payload, parts[2].as_str()) {
+            (Some(payload), _) => payload,
+            (None, Some(text)) => Json::stored(text),
+            (None, None) => return Err(nonsense("a payload")),
+        };
+        let (policy, deadline) = (settings.policy_of(&task), task.deadline.map(|deadline| deadline - now));
+        Ok(Leased { task, payload, policy, deadline })
     };
-    Ok(Worker {
-        presence: packed.get("presence")?,
-        alive_for: packed.get("alive_for")?,
-        holds: packed.field("holds").list(held)?,
-    })
+    Ok(Stepped { leased: leased.chunks_exact(3).map(one).collect::<Taken<_>>()?, ..stepped })
 }
 
-/// An hour, a cell and a number.
-fn time(packed: &Packed<'_>) -> Taken<(Took, u64)> {
-    let cell = u8::try_from(packed.at(1).to::<u32>()?).map_err(|_| nonsense("there is no such length"))?;
-    Ok((Took { hour: packed.at(0).to()?, cell }, packed.at(2).to()?))
+/// Task, payload, result, log, upstreams, downstreams, and why it does not run.
+type Parts = (Task, Option<String>, Option<String>, Vec<LogLine>, Vec<Edge>, Vec<Edge>, Option<Why>);
+
+fn stored((task, payload, result, log, upstreams, downstreams, why): Parts) -> Stored {
+    let (payload, result) = (payload.map(Json::stored), result.map(Json::stored));
+    Stored { task, payload, result, log, upstreams, downstreams, why, undecoded: None }
 }
 
-fn paused_key(row: &Packed<'_>) -> Taken<PausedKey> {
-    Ok(PausedKey { key: row.get("key")?, tasks: row.get("tasks")?, since: row.get("since")? })
+type InputParts = (Option<Key>, TaskId, OnFailure, State, Option<String>);
+
+fn input((name, up, on_failure, state, result): InputParts) -> Input {
+    Input { name, up, on_failure, state, result: result.map(Json::stored) }
 }
 
-fn corrected(row: &Packed<'_>) -> Taken<Corrected> {
-    Ok(Corrected {
-        kind: row.at(0).to()?,
-        state: row.at(1).to()?,
-        before: row.at(2).to()?,
-        counted: row.at(3).to()?,
-    })
+fn worker((presence, alive_for, holds): (Presence, Option<Micros>, Vec<(TaskId, Token)>)) -> Worker {
+    Worker { presence, alive_for, holds }
 }
 
-fn overview(reply: &Packed<'_>) -> Taken<Overview> {
-    let count = |row: &Packed<'_>| Ok((row.at(0).to()?, row.at(1).to()?, row.at(2).to()?));
-    Ok(Overview {
-        at: reply.get("at")?,
-        settings: reply.get("settings")?,
-        paused: reply.get("paused")?,
-        paused_at: reply.get("paused_at")?,
-        paused_keys: reply.field("paused_keys").list(paused_key)?,
-        counts: reply.field("counts").list(count)?,
-        workers: reply.get("workers")?,
-        lost: reply.get("lost")?,
-        kinds: reply.get("kinds")?,
-        unserved: reply.get("unserved")?,
-        oldest: reply.get("oldest")?,
-        next: reply.get("next")?,
-        miscounted: reply.get("miscounted")?,
-    })
+/// Hours, cells and numbers.
+fn took(bytes: &[u8]) -> Taken<Vec<(Took, u64)>> {
+    let rows: Vec<(u32, u8, u64)> = read(bytes)?;
+    Ok(rows.into_iter().map(|(hour, cell, number)| (Took { hour, cell }, number)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use interval_queue_task_contract::Token;
+
+    use super::*;
+
+    #[test]
+    fn answers_that_no_script_gives_are_refused() {
+        let token = Token { incarnation: Micros::new(1 << 40), attempt: 7 };
+        let bytes = super::super::pack::pack(&vec![token; 20]).unwrap();
+        assert_eq!(unpacked::<Vec<Token>>(&bytes).unwrap(), vec![token; 20]);
+        for end in 0..bytes.len() {
+            assert!(unpacked::<Vec<Token>>(&bytes[..end]).is_err(), "{end}");
+        }
+        assert!(unpacked::<Vec<Token>>(&[0xdd, 0xff, 0xff, 0xff, 0xff]).is_err(), "its size is wrong");
+        // An unknown field whose value is too deep.
+        let deep = [&b"\x81\xa1x"[..], &[0x91; 40], &[0]].concat();
+        let error = unpacked::<Token>(&deep).unwrap_err();
+        assert!(error.to_string().contains("makes no sense: depth limit exceeded"), "{error}");
+    }
 }

@@ -7,7 +7,7 @@ use interval_queue_contract::{Micros, StateError};
 use interval_queue_memory::Tables;
 use interval_queue_task_contract::{
     Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, LogLine, MAX_HELD,
-    Presence, Queue, Rows, Schedule, Selector, Task, TaskId, Token, Took, WorkerId, index::Index,
+    Presence, Queue, Rows, Schedule, Selector, State, Task, TaskId, Token, Took, WorkerId, index::Index,
 };
 
 use crate::wrong::Flaw;

@@ -3,12 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use interval_queue_contract::{InvalidInput, Micros, StateError, StateErrorKind};
+use interval_queue_contract::{Micros, StateError, StateErrorKind};
 
-use super::Work;
+use super::{Work, refused};
 use crate::{
-    Add, Added, Edge, EdgeState, Json, LATE_ADD, NewTask, Nominal, OnConflict, Reply, Rows, State, Task,
-    TaskId, When,
+    Add, Added, Edge, EdgeState, Json, LATE_ADD, NewTask, Nominal, OnConflict, Refusal, Reply, Rows, State,
+    Task, TaskId, When,
 };
 
 impl<R: Rows> Work<'_, R> {
@@ -44,23 +44,15 @@ impl<R: Rows> Work<'_, R> {
         if self.rows.task(new.id)?.is_some() {
             return Ok(Added::Again(new.id));
         }
-        if let Some(late) = late_add(age) {
-            let text = format!("task {} {late}", new.id);
-            return Err(StateError::new(StateErrorKind::Conflict, text).into());
+        if age > LATE_ADD {
+            return Err(refused(Refusal::Late(new.id, age)));
         }
         if let Some(unique) = &new.unique
             && let Some(holder) = self.rows.by_name(&unique.name)?
         {
             match new.on_conflict {
                 OnConflict::Refuse => {
-                    let text = format!(
-                        "task {} has the unique name {:?} and is in state {}: nothing was added; wait until it has \
-                         ended, cancel it, or keep or replace it",
-                        holder.id,
-                        unique.name.as_str(),
-                        holder.state
-                    );
-                    return Err(StateError::new(StateErrorKind::Conflict, text).into());
+                    return Err(refused(Refusal::NameTaken(holder.id, unique.name.clone(), holder.state)));
                 }
                 OnConflict::Replace if holder.state != State::Leased => {
                     self.replace(&holder, new)?;
@@ -74,11 +66,7 @@ impl<R: Rows> Work<'_, R> {
         for edge in &new.edges {
             let up = *stands.get(&edge.up).unwrap_or(&edge.up);
             if self.rows.task(up)?.is_none_or(|up| up.state == State::Purged) {
-                let text = format!(
-                    "task {} waits for {up}, which is not stored here: name an earlier task of the batch, or one that is there",
-                    new.id
-                );
-                return Err(StateError::new(StateErrorKind::NotFound, text).into());
+                return Err(refused(Refusal::NoUpstream(new.id, up)));
             }
             // A stored task may be in place of several upstreams.
             if !named.insert(up) {
@@ -173,10 +161,7 @@ impl<R: Rows> Work<'_, R> {
         if size <= most as usize {
             return Ok(());
         }
-        Err(refuse(format!(
-            "the payload of task {id} has {size} bytes: this queue stores at most {most}, so store what is large elsewhere \
-             and add where it is"
-        )))
+        Err(refused(Refusal::TooLarge(id, size as u64, most)))
     }
 
     pub(super) fn edit(&mut self, new: &NewTask) -> Result<bool, R::Error> {
@@ -234,18 +219,4 @@ impl<R: Rows> Work<'_, R> {
         self.save(before, &x)?;
         self.free(before, &x)
     }
-}
-
-/// Why a task of an `add` of this age is rejected, unless it is stored. `None`: it is not.
-pub fn late_add(age: Micros) -> Option<String> {
-    (age > LATE_ADD).then(|| {
-        format!(
-            "was first sent {:?} ago: it may have been added, run and forgotten since; add it under a new id if it has not",
-            age.to_duration()
-        )
-    })
-}
-
-fn refuse<E: From<StateError>>(text: String) -> E {
-    StateError::from(InvalidInput::new(text)).into()
 }

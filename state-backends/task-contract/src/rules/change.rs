@@ -1,11 +1,11 @@
 //! Changes of a queue by an operator or an application.
 
-use interval_queue_contract::{Micros, OnExisting, StateError, StateErrorKind};
+use interval_queue_contract::{Micros, OnExisting};
 
-use super::Work;
+use super::{Work, refused};
 use crate::{
-    Change, Corrected, Counted, Key, KeyRow, Kind, KindRow, MAX_PAGE, Presence, RebalanceCursor, Recounted,
-    Reply, Rows, SettingsChange, WorkerId,
+    Change, Corrected, Counted, Key, KeyRow, Kind, KindRow, MAX_KIND_POLICIES, MAX_PAGE, Presence,
+    RebalanceCursor, Recounted, Refusal, Reply, Rows, SettingsChange, WorkerId,
 };
 
 impl<R: Rows> Work<'_, R> {
@@ -36,8 +36,7 @@ impl<R: Rows> Work<'_, R> {
             Change::Schedule(new) => self.set_schedule(new)?,
             Change::Unschedule(name) => {
                 if self.rows.schedule(name)?.is_none() {
-                    let text = format!("there is no schedule {:?} in this queue", name.as_str());
-                    return Err(StateError::new(StateErrorKind::NotFound, text).into());
+                    return Err(refused(Refusal::NoSchedule(name.clone())));
                 }
                 self.rows.remove_schedule(name)?;
             }
@@ -67,8 +66,7 @@ impl<R: Rows> Work<'_, R> {
         } else if changed != self.queue.settings {
             match on_existing {
                 OnExisting::Fail => {
-                    let text = format!("the queue is there with other settings: {:?}", self.queue.settings);
-                    return Err(StateError::new(StateErrorKind::Conflict, text).into());
+                    return Err(refused(Refusal::OtherSettings(Box::new(self.queue.settings.clone()))));
                 }
                 OnExisting::Replace | OnExisting::Reset => self.set(settings)?,
                 _ => {}
@@ -79,7 +77,9 @@ impl<R: Rows> Work<'_, R> {
 
     fn set(&mut self, settings: &SettingsChange) -> Result<(), R::Error> {
         let changed = settings.on(&self.queue.settings);
-        changed.check_kinds().map_err(StateError::from)?;
+        if changed.kinds.len() > MAX_KIND_POLICIES {
+            return Err(refused(Refusal::TooManyKinds(changed.kinds.len())));
+        }
         let rebalances = changed.key_limit != self.queue.settings.key_limit;
         let queue = self.queue();
         queue.settings = changed;
@@ -118,8 +118,7 @@ impl<R: Rows> Work<'_, R> {
     /// Runs beyond a page fail in the maintenance of the next steps, as those of any dead worker.
     fn declare_lost(&mut self, worker: WorkerId) -> Result<(), R::Error> {
         let Some(lost) = self.rows.presence(worker)?.filter(|presence| !presence.cleared) else {
-            let text = format!("there is no worker {worker} in this queue that may hold tasks");
-            return Err(StateError::new(StateErrorKind::NotFound, text).into());
+            return Err(refused(Refusal::NoWorker(worker)));
         };
         let why = format!("its worker ({}) was declared lost", lost.name());
         let held = self.rows.held_by(worker, MAX_PAGE)?;

@@ -1,9 +1,7 @@
 //! Schedules: each nominal instant makes its tasks exactly once, whichever worker makes them.
 
-use interval_queue_contract::{InvalidInput, StateError};
-
-use super::Work;
-use crate::{Add, Fire, Fired, NewSchedule, Nominal, Overlap, Reply, Rows, Schedule, Task, TaskId};
+use super::{Work, refused};
+use crate::{Add, Fire, Fired, NewSchedule, Nominal, Overlap, Refusal, Reply, Rows, Schedule, Task, TaskId};
 
 impl<R: Rows> Work<'_, R> {
     /// Compare-and-set on the next or the kept instant.
@@ -33,11 +31,7 @@ impl<R: Rows> Work<'_, R> {
                 }
                 let id = TaskId::of_schedule(schedule.incarnation, &schedule.name, *at);
                 if new.id != id {
-                    let text = format!(
-                        "task {} is to be {id}: the id names schedule {} and its instant",
-                        new.id, schedule.name
-                    );
-                    return Err(StateError::from(InvalidInput::new(text)).into());
+                    return Err(refused(Refusal::WrongId(new.id, id, schedule.name)));
                 }
             }
             let tasks = fire.made.iter().map(|(_, task)| task.clone()).collect();

@@ -2,10 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use interval_queue_contract::{StateError, StateErrorKind};
-
-use super::Work;
-use crate::{Added, Edge, EdgeState, Imported, Reply, Rows, State, Task, TaskId};
+use super::{Work, refused};
+use crate::{Added, Edge, EdgeState, Imported, Refusal, Reply, Rows, State, Task, TaskId};
 
 impl<R: Rows> Work<'_, R> {
     /// Imports all tasks or none.
@@ -47,11 +45,7 @@ impl<R: Rows> Work<'_, R> {
                 continue;
             }
             let Some(up) = self.rows.task(of)?.filter(|up| up.state != State::Purged) else {
-                let text = format!(
-                    "task {} waits for {}, which is not stored here: import that first",
-                    x.id, edge.up
-                );
-                return Err(StateError::new(StateErrorKind::NotFound, text).into());
+                return Err(refused(Refusal::NotImported(x.id, edge.up)));
             };
             let (name, on_failure) = (edge.name.clone(), edge.on_failure);
             let new = Edge { up: up.id, down: x.id, name, on_failure, state: EdgeState::New, generation: 0 };

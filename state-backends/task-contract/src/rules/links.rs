@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use interval_queue_contract::{StateError, StateErrorKind};
-
-use super::Work;
-use crate::{Edge, EdgeState, MAX_CYCLE_SEARCH, MAX_EDGES, NewEdge, Rows, State, Task, TaskId, Verb};
+use super::{Work, refused};
+use crate::{
+    Edge, EdgeState, MAX_CYCLE_SEARCH, MAX_EDGES, NewEdge, Refusal, Rows, State, Task, TaskId, Verb,
+};
 
 impl<R: Rows> Work<'_, R> {
     /// The upstream of a `Link`.
@@ -13,10 +13,7 @@ impl<R: Rows> Work<'_, R> {
         let Verb::Link(edge) = verb else { return Ok(None) };
         match self.rows.task(edge.up)?.filter(|up| up.state != State::Purged) {
             Some(up) => Ok(Some(up)),
-            None => {
-                let text = format!("task {} is not stored here: name one that is there", edge.up);
-                Err(StateError::new(StateErrorKind::NotFound, text).into())
-            }
+            None => Err(refused(Refusal::NoTask(edge.up))),
         }
     }
 

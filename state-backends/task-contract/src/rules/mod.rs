@@ -40,16 +40,15 @@ mod verbs;
 mod within;
 
 #[doc(hidden)]
-pub use add::late_add;
 pub use within::End;
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use interval_queue_contract::{Micros, StateError, StateErrorKind};
+use interval_queue_contract::{Micros, StateError};
 
 use crate::{
-    Command, Completed, Completion, Counted, Json, Kind, NewTask, Occurrence, Queue, Reply, Rows, Settings,
-    Span, State, Task, TaskId, Took, WorkerId,
+    Command, Completed, Completion, Counted, Json, Kind, NewTask, Occurrence, Queue, Refusal, Reply, Rows,
+    Settings, Span, State, Task, TaskId, Took, WorkerId,
 };
 
 /// Applies one command to the rows of a queue, at `now` on the store's clock.
@@ -136,8 +135,11 @@ pub fn edit<R: Rows>(rows: &mut R, now: Micros, new: &NewTask) -> Result<bool, R
 /// The error of a command on a queue that is not stored. A store without tables returns it for
 /// every read.
 pub fn no_queue() -> StateError {
-    let text = "there is no such queue of tasks: the first task, worker or setting creates it";
-    StateError::new(StateErrorKind::NotFound, text)
+    Refusal::NoQueue.into()
+}
+
+fn refused<E: From<StateError>>(refusal: Refusal) -> E {
+    StateError::from(refusal).into()
 }
 
 fn new_queue(now: Micros) -> Queue {

@@ -1,9 +1,7 @@
 //! Logs of tasks: lines of runs, and notes.
 
-use interval_queue_contract::{StateError, StateErrorKind};
-
-use super::Work;
-use crate::{Event, LogLine, Rows, RunLog, State, Task, TaskId, Token, WorkerId, log};
+use super::{Work, refused};
+use crate::{Event, LogLine, Refusal, Rows, RunLog, State, Task, TaskId, Token, WorkerId, log};
 
 impl<R: Rows> Work<'_, R> {
     /// Stores the lines of a run. They count also after the end of the run, until the task is
@@ -26,8 +24,7 @@ impl<R: Rows> Work<'_, R> {
 
     pub(super) fn add_note(&mut self, id: TaskId, text: &str) -> Result<(), R::Error> {
         let Some(x) = self.rows.task(id)?.filter(|x| x.state != State::Purged) else {
-            let text = format!("task {id} is not stored here: name one that is there");
-            return Err(StateError::new(StateErrorKind::NotFound, text).into());
+            return Err(refused(Refusal::NoTask(id)));
         };
         let (log, token) = (self.rows.log(id)?, Token::default());
         let number = log::last_number(&log, token).saturating_add(1);

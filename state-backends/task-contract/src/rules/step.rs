@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 
-use interval_queue_contract::{Micros, StateError, StateErrorKind};
+use interval_queue_contract::Micros;
 
-use super::{Work, clock::MAINTENANCE_INTERVAL, ending::Completed};
+use super::{Work, clock::MAINTENANCE_INTERVAL, ending::Completed, refused};
 use crate::{
     AttemptEnd, Counted, DueSchedule, FreeCapacity, Kind, Leased, MAX_HELD, MAX_REPLY, Presence,
-    RULES_VERSION, Reply, Rows, Span, State, Step, Stepped, Task, TaskId, Token, Until,
+    RULES_VERSION, Refusal, Reply, Rows, Span, State, Step, Stepped, Task, TaskId, Token, Until,
 };
 
 /// Time after which a worker that was given a due schedule checks whether its task was made.
@@ -18,9 +18,7 @@ impl<R: Rows> Work<'_, R> {
     pub(super) fn step(&mut self, step: &Step) -> Result<Reply, R::Error> {
         let was = self.rows.presence(step.worker)?;
         if was.as_ref().is_some_and(|was| was.sequence >= step.sequence) {
-            let text =
-                format!("step {} of worker {} came late: a newer one was obeyed", step.sequence, step.worker);
-            return Err(StateError::new(StateErrorKind::Superseded, text).into());
+            return Err(refused(Refusal::Superseded(step.sequence, step.worker)));
         }
         self.read_lease_clock()?;
         self.write_time(step);

@@ -99,7 +99,9 @@ async fn steps_beside_an_open_transaction_read_few_index_entries() {
     for from in (0..MANY).step_by(10) {
         if from == 100 {
             session.batch_execute("VACUUM ANALYZE interval_queue.interval_queue_task").await.unwrap();
-            open.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM pg_class").await.unwrap();
+            open.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM pg_class")
+                .await
+                .unwrap();
         }
         tasks.apply(&mail(), add((from..from + 10).map(task))).await.unwrap();
         leased = hand.step(done(&leased), 10).await.leased;

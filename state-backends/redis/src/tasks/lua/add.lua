@@ -1,8 +1,7 @@
 -- Inserts the tasks of an `add` (add.rs). A new task with only a kind and a payload is a list of
--- its id, its kind and its payload. Other tasks are as in task.rs, with `delay` or `at` for the
--- time, `deadline_delay` or `deadline_at` for the deadline, and edges as lists of the upstream, the
--- name or `false`, and the policy on failure.
--- luacheck: std lua51, read globals tables rows State EdgeState limits copy new_task plus refuse display
+-- its id, its kind and its payload. An edge is a list of the upstream, the name and the name of the
+-- policy on failure.
+-- luacheck: std lua51, read globals tables rows State EdgeState OnFailure limits copy new_task plus refuse display
 -- luacheck: globals work, max line length 120
 
 function work.add(add)
@@ -38,7 +37,7 @@ end
 function work.is_added(id, payload, age)
   local most = work.queue.settings.max_payload
   if #payload > most then
-    refuse('payload', id, #payload, most)
+    refuse('too_large', id, #payload, most)
   end
   local is_there = rows.has_task(id)
   if not is_there and age > limits.LATE_ADD then
@@ -52,10 +51,10 @@ function work.add_one(new, age, position, schedule, instant, stand_ins)
   if work.is_added(id, new.payload, age) then
     return 'a', id
   end
-  local holder = new.unique and rows.by_name(new.unique)
+  local holder = new.unique and rows.by_name(new.unique[1])
   if holder then
     if new.on_conflict == 'refuse' then
-      refuse('name', holder.id, new.unique, holder.state)
+      refuse('name_taken', holder.id, new.unique[1], holder.state)
     elseif new.on_conflict == 'replace' and holder.state ~= State.Leased then
       work.replace(holder, new)
       work.remember_replacing(new, position, schedule, instant, holder.id)
@@ -68,13 +67,13 @@ function work.add_one(new, age, position, schedule, instant, stand_ins)
     local up = stand_ins[edge[1]] or edge[1]
     local x = rows.task(up)
     if not x or x.state == State.Purged then
-      refuse('upstream', id, up)
+      refuse('no_upstream', id, up)
     end
     -- One task may stand in for several.
     if not named[up] then
       named[up] = true
       rows.insert_edge({
-        up = up, down = id, name = edge[2] or nil, on_failure = edge[3], state = EdgeState.New, generation = 0,
+        up = up, down = id, name = edge[2], on_failure = OnFailure[edge[3]], state = EdgeState.New, generation = 0,
       })
     end
   end
@@ -94,12 +93,18 @@ function work.remember_replacing(new, position, schedule, instant, holder)
 end
 
 -- Fields that are stored as given.
-local GIVEN_FIELDS = { 'priority', 'key', 'ordered', 'unique', 'name_until', 'weight', 'tags', 'policy', 'trace' }
+local GIVEN_FIELDS = { 'priority', 'key', 'ordered', 'unique', 'tags', 'policy', 'trace' }
+
+-- When::on.
+local function instant_of(time)
+  return time.at or plus(work.now, time.after)
+end
 
 function work.made_of(new, position, schedule, instant)
   local now = work.now
-  local deadline = new.deadline_at or new.deadline_delay and plus(now, new.deadline_delay)
-  local not_before = new.at or new.delay and plus(now, new.delay) or 0
+  local deadline = new.deadline and instant_of(new.deadline)
+  -- A task for now does not wait, whatever the clock does.
+  local not_before = new.not_before.after == 0 and 0 or instant_of(new.not_before)
   local x = new_task({ id = new.id, kind = new.kind, state = State.Added, added = work.adding_time(), due = nil })
   if position > 0 then
     x.position = position
@@ -110,6 +115,9 @@ function work.made_of(new, position, schedule, instant)
     if value then
       x[name] = value
     end
+  end
+  if new.weight > 1 then
+    x.weight = new.weight
   end
   if new.unique then
     x.holds_name = true
@@ -124,7 +132,7 @@ function work.made_of(new, position, schedule, instant)
     x.has_edges = true
   end
   if schedule then
-    x.schedule, x.instant = schedule, instant
+    x.schedule = { schedule, instant }
   end
   work.make_due(x)
   if not x.has_edges and not_before > now then
@@ -147,9 +155,8 @@ end
 -- The holder of the unique name becomes the new task and keeps its position.
 function work.replace(before, new)
   local x = work.made_of(new, before.position or 0)
-  x.id, x.added, x.incarnation, x.attempt, x.generation = before.id, before.added, before.incarnation, before.attempt,
-    before.generation
-  x.has_edges, x.schedule, x.instant = before.has_edges, before.schedule, before.instant
+  x.id, x.added, x.token, x.generation = before.id, before.added, before.token, before.generation
+  x.has_edges, x.schedule = before.has_edges, before.schedule
   x.state, x.worker, x.leased, x.history = State.Added, before.worker, before.leased, before.history
   work.make_due(x)
   rows.put_payload(x.id, new.payload)

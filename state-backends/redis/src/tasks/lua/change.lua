@@ -1,19 +1,20 @@
 -- Changes for all workers by an operator or an application (change.rs). A change of settings has
--- only the settings that change; `max_running` 0: unlimited; a kind with `false`: its policy is
--- removed.
--- luacheck: std lua51, read globals rows copy refuse limits AttemptEnd, globals work, max line length 120
+-- only the settings that change.
+-- luacheck: std lua51, read globals rows copy refuse fail variant limits AttemptEnd, globals work, max line length 120
 
 local function settings_on(change, settings)
   local changed = copy(settings)
   for name, value in pairs(change) do
     changed[name] = value
   end
-  if change.max_running == 0 then
-    changed.max_running = nil
+  local limit = change.max_running
+  changed.max_running = settings.max_running
+  if limit ~= 'keep' then
+    changed.max_running = limit ~= 'unlimited' and limit.at_most or nil
   end
   local kinds = copy(settings.kinds or {})
   for kind, own in pairs(change.kinds or {}) do
-    kinds[kind] = own or nil
+    kinds[kind] = next(own) and own
   end
   changed.kinds = next(kinds) and kinds
   return changed
@@ -46,11 +47,11 @@ end
 
 function work.change(change)
   work.read_lease_clock()
-  local what = change.what
+  local what, of = variant(change)
   if what == 'open' then
-    work.open(change.settings, change.on_existing)
+    work.open(of[1], of[2])
   elseif what == 'set' then
-    work.set(change.settings)
+    work.set(of)
   elseif what == 'pause' then
     local queue = work.change_queue()
     queue.paused_at = since(queue.paused, queue.paused_at)
@@ -60,29 +61,32 @@ function work.change(change)
     queue.paused, queue.paused_at = false, nil
     work.notifies = true
   elseif what == 'kind' then
-    work.pause_kind(change.kind, change.paused)
+    work.pause_kind(of[1], of[2])
   elseif what == 'key' then
-    local was, is_paused = rows.key(change.key), change.limit == 0
+    local key, limit = of[1], of[2]
+    local was, is_paused = rows.key(key), limit == 0
     rows.put_key({
-      key = change.key, limit = change.limit, needs_rebalancing = true,
+      key = key, limit = limit, needs_rebalancing = true,
       paused_at = is_paused and since(was and was.limit == 0, was and was.paused_at) or nil,
     })
     work.request_maintenance()
   elseif what == 'tasks' then
-    return work.change_tasks(change)
+    return work.change_tasks(of)
   elseif what == 'recount' then
     return work.recount()
-  elseif what == 'lost' then
-    work.declare_lost(change.worker)
+  elseif what == 'declare_lost' then
+    work.declare_lost(of)
   elseif what == 'note' then
-    work.add_note(change.task, change.text)
+    work.add_note(of[1], of[2])
   elseif what == 'schedule' then
-    work.set_schedule(change)
-  else
-    if not rows.schedule(change.name) then
-      refuse('no-schedule')
+    work.set_schedule(of)
+  elseif what == 'unschedule' then
+    if not rows.schedule(of) then
+      refuse('no_schedule', of)
     end
-    rows.remove_schedule(change.name)
+    rows.remove_schedule(of)
+  else
+    fail('unknown', 'the change ' .. what)
   end
   return work.queue.settings
 end
@@ -93,8 +97,8 @@ function work.open(settings, on_existing)
     work.change_queue().settings = changed
   elseif not are_same(changed, work.queue.settings) then
     if on_existing == 'fail' then
-      refuse('settings', work.queue.settings)
-    elseif on_existing == 'replace' then
+      refuse('other_settings', work.queue.settings)
+    elseif on_existing ~= 'keep' then
       work.set(settings)
     end
   end
@@ -107,7 +111,7 @@ function work.set(settings)
     kinds = kinds + 1
   end
   if kinds > limits.MAX_KIND_POLICIES then
-    refuse('kinds', kinds)
+    refuse('too_many_kinds', kinds)
   end
   local queue = work.change_queue()
   if changed.key_limit ~= queue.settings.key_limit then
@@ -133,7 +137,7 @@ end
 function work.declare_lost(worker)
   local found = rows.presence(worker)
   if not found or found.cleared then
-    refuse('no-worker')
+    refuse('no_worker', worker)
   end
   local lost = copy(found)
   lost.worker = worker

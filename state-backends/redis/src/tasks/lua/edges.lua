@@ -60,10 +60,10 @@ end
 local function after_end(edge, state)
   if state == State.Done then
     return EdgeState.Met
-  elseif edge.on_failure == OnFailure.Run then
+  elseif edge.on_failure == OnFailure.run then
     return EdgeState.Failed
   end
-  return edge.on_failure == OnFailure.Wait and EdgeState.Held or EdgeState.Cut
+  return edge.on_failure == OnFailure.wait and EdgeState.Held or EdgeState.Cut
 end
 
 function work.pass_edge(edge, up)

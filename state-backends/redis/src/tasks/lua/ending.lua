@@ -1,7 +1,7 @@
 -- The end of a run, and the release of what the task held (ending.rs).
 -- luacheck: std lua51, read globals rows State Stop AttemptEnd limits copy copy_task plus wait_of
 -- luacheck: read globals Occurrence
--- luacheck: read globals policy_over, globals work, max line length 120, ignore 211
+-- luacheck: read globals policy_over variant is_same, globals work, max line length 120, ignore 211
 
 local CANCELLED = 'it was cancelled'
 local CANCELLED_LATE = 'it was cancelled; its run finished after it was asked to stop'
@@ -14,8 +14,8 @@ function work.policy(x)
   return policy_over(x.policy, policy_over(of_kind, settings.policy))
 end
 
-local function is_leased_to(x, worker, incarnation, attempt)
-  return x.state == State.Leased and x.worker == worker and x.incarnation == incarnation and x.attempt == attempt
+local function is_leased_to(x, worker, token)
+  return x.state == State.Leased and x.worker == worker and is_same(x.token, token)
 end
 
 -- The beginning of an error, cut between characters.
@@ -38,8 +38,8 @@ local function remember(x, how, now)
     history[#history + 1] = before[n]
   end
   history[#history + 1] = {
-    incarnation = x.incarnation, attempt = x.attempt, worker = x.worker, leased = x.leased, ended = now, how = how,
-    error = (how == AttemptEnd.Error or how == AttemptEnd.Retry or how == AttemptEnd.Died) and x.error or nil,
+    token = x.token, worker = x.worker, leased = x.leased, ended = now, ['end'] = how,
+    error = (how == AttemptEnd.error or how == AttemptEnd.retry or how == AttemptEnd.died) and x.error or nil,
   }
   x.history = history
 end
@@ -51,21 +51,25 @@ local function end_cancelled(x, how, why)
   if how then
     remember(after, how, work.now)
   end
-  after.error = how == AttemptEnd.Done and CANCELLED_LATE or CANCELLED
+  after.error = how == AttemptEnd.done and CANCELLED_LATE or CANCELLED
   work.end_as(x, after, State.Cancelled)
 end
 
-local STOPPED = { error = 'Error', failed = 'Error', retry = 'Retry', released = 'Stopped', unable = 'Released' }
+local STOPPED = { error = 'error', failed = 'error', retry = 'retry', released = 'stopped', unable = 'released' }
 
--- Completes a run as reported by its worker: id, token, and outcome with details. Returns 'obeyed',
--- 'refused' or 'lost'.
+-- Completes a run as reported by its worker: id, token and outcome. Returns 'obeyed', 'refused' or
+-- 'lost'.
 function work.complete(worker, completion)
-  local id, outcome, what, why = completion[1], completion[4], completion[5], completion[6]
-  if outcome == 'done' and not work.is_followed and work.complete_plain(worker, completion) then
+  local id, token, result, why = completion[1], completion[2], completion[3].done, nil
+  if result and not work.is_followed and work.complete_plain(worker, id, token, result) then
     return 'obeyed'
   end
+  local outcome, what = variant(completion[3])
+  if outcome == 'retry' then
+    what, why = what[1], what[2]
+  end
   local x = rows.task(id)
-  if not x or not is_leased_to(x, worker, completion[2], completion[3]) then
+  if not x or not is_leased_to(x, worker, token) then
     return 'lost'
   end
   if outcome ~= 'released' and outcome ~= 'unable' and outcome ~= 'exchanged' then
@@ -75,7 +79,7 @@ function work.complete(worker, completion)
     local most = work.queue.settings.max_payload
     if #what > most then
       local text = string.format('the result has %d bytes: this queue stores at most %.0f', #what, most)
-      work.run_failed(x, text, AttemptEnd.Error)
+      work.run_failed(x, text, AttemptEnd.error)
       return 'refused'
     end
     if what ~= 'null' then
@@ -83,7 +87,7 @@ function work.complete(worker, completion)
     end
     -- A deadline applies to the start: a result that arrives later counts.
     if x.stop == Stop.Cancel then
-      end_cancelled(x, AttemptEnd.Done, '')
+      end_cancelled(x, AttemptEnd.done, '')
     else
       work.finish(x, State.Done)
     end
@@ -100,7 +104,7 @@ function work.complete(worker, completion)
     after.failures, after.error = x.failures + 1, truncated(what)
     work.end_as(x, after, State.Failed)
   elseif outcome == 'error' then
-    work.run_failed(x, what, AttemptEnd.Error)
+    work.run_failed(x, what, AttemptEnd.error)
   elseif outcome == 'retry' then
     work.retry_later(x, what, why)
   elseif outcome == 'exchanged' then
@@ -110,7 +114,7 @@ function work.complete(worker, completion)
     after.returns = nil
     work.again(x, after)
   else
-    work.give_back(x, AttemptEnd.Released, what)
+    work.give_back(x, AttemptEnd.released, what)
   end
   return 'obeyed'
 end
@@ -133,14 +137,14 @@ function work.run_failed(x, why, how)
     return
   end
   local policy, failures = work.policy(x), x.failures + 1
-  local wait = wait_of(policy, failures, x.id, x.attempt)
+  local wait = wait_of(policy, failures, x.id, x.token[2])
   local after = copy_task(x)
   after.failures, after.returns, after.error = failures, nil, truncated(why)
-  if failures >= policy[1] then
+  if failures >= policy.max_attempts then
     return work.end_as(x, after, State.Failed)
   end
   -- The task of a dead worker has already waited for the end of its lease.
-  after.not_before = how == AttemptEnd.Died and math.min(after.not_before, work.now) or plus(work.now, wait)
+  after.not_before = how == AttemptEnd.died and math.min(after.not_before, work.now) or plus(work.now, wait)
   remember(after, how, work.now)
   work.count_occurrence(x.kind, Occurrence.Retried, 1)
   work.again(x, after)
@@ -149,9 +153,9 @@ end
 -- The end of a run whose worker is lost: a failure, unless the run may not have begun.
 function work.worker_lost(x, why)
   if x.prefetched then
-    work.give_back(x, AttemptEnd.Lost)
+    work.give_back(x, AttemptEnd.lost)
   else
-    work.run_failed(x, why, AttemptEnd.Died)
+    work.run_failed(x, why, AttemptEnd.died)
   end
 end
 
@@ -161,11 +165,11 @@ function work.retry_later(x, wait, why)
   if why ~= '' then
     after.error = truncated(why)
   end
-  if retries > work.policy(x)[2] then
+  if retries > work.policy(x).max_retries then
     after.error = string.format('it asked %d times to be run again: ', retries) .. truncated(why)
     return work.end_as(x, after, State.Failed)
   end
-  remember(after, AttemptEnd.Retry, work.now)
+  remember(after, AttemptEnd.retry, work.now)
   work.count_occurrence(x.kind, Occurrence.Retried, 1)
   work.again(x, after)
 end
@@ -182,7 +186,7 @@ function work.give_back(x, how, why)
   end
   if after.returns >= limits.MAX_RETURNS then
     local over = after.returns - limits.MAX_RETURNS + 1
-    after.not_before = plus(work.now, wait_of(work.policy(x), over, x.id, x.attempt))
+    after.not_before = plus(work.now, wait_of(work.policy(x), over, x.id, x.token[2]))
     local times = string.format('it was given back %d times in a row', after.returns)
     after.error = why and truncated(times .. ': ' .. why) or times
   end

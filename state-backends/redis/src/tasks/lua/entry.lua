@@ -86,7 +86,7 @@ local function entries_of(x)
     return number(at) .. rank(x.added, x.position) .. id
   end
   if x.holds_name then
-    entry('n' .. x.unique .. '\0', id)
+    entry('n' .. x.unique[1] .. '\0', id)
   end
   if state == State.Ready then
     entry('r' .. kind .. '\0', string.char(x.priority + 128) .. ranked(x.due))

@@ -42,7 +42,7 @@ function work.fire(fire)
       if not following or following[1] ~= one[1] then
         local id = id_of_schedule(schedule.incarnation, schedule.name, one[1])
         if one[2].id ~= id then
-          refuse('id', one[2].id, id)
+          refuse('wrong_id', one[2].id, id, schedule.name)
         end
       end
       instants[n], made[n] = one[1], one[2]
@@ -69,7 +69,7 @@ end
 
 -- If an ended task is the last one of its schedule, a kept instant may follow.
 function work.release_kept_instant(ended)
-  local schedule = ended.schedule and rows.schedule(ended.schedule)
+  local schedule = ended.schedule and rows.schedule(ended.schedule[1])
   if schedule and schedule.last == ended.id and schedule.kept then
     schedule = copy(schedule)
     schedule.may_follow = true

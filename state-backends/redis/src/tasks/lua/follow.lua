@@ -1,5 +1,4 @@
--- Events for followers (follow.rs). An event is a row with the time, the id, the kind, the states
--- before and after, the attempt, the worker and the error.
+-- Events for followers (follow.rs). An event is a row as in event.rs.
 -- luacheck: std lua51, read globals rows State limits plus minus, globals work, max line length 120
 
 -- Maximum events removed at once.
@@ -22,7 +21,7 @@ function work.note(before, after)
   local has_new_error = not before or before.error ~= after.error or before.failures < after.failures
   local runs = from == State.Leased or to == State.Leased
   rows.put_event({
-    at = work.now, id = after.id, kind = after.kind, from = from, to = to, attempt = after.attempt or 0,
+    at = work.now, task = after.id, kind = after.kind, from = from, to = to, attempt = after.token[2],
     worker = runs and after.worker or nil, error = has_new_error and after.error or nil,
   })
 end
@@ -35,24 +34,27 @@ function work.follow(follow)
   if not noted or minus(noted['until'], now) <= limits.FOLLOWED then
     work.change_queue().followed = { from = from, ['until'] = plus(now, limits.FOLLOWED * 3 / 2) }
   end
-  if not follow.at then
-    return { events = {}, number = rows.last_event(), at = now, missed = false }
+  local mark = follow.after
+  if not mark then
+    return { events = {}, mark = { number = rows.last_event(), at = now }, missed = false }
   end
   -- The last event is removed last: if its number is below the follower's, the store was rolled
   -- back.
   local known = rows.last_event()
-  if known > 0 and known < follow.number then
-    return { events = {}, number = known, at = now, missed = true }
+  if known > 0 and known < mark.number then
+    return { events = {}, mark = { number = known, at = now }, missed = true }
   end
-  local reply = { events = rows.events(follow.number, follow.most), number = follow.number, at = now }
-  reply.missed = not noted or follow.at < from or plus(follow.at, limits.KEEP_EVENTS) < now
-  local last = reply.events[#reply.events]
+  local events, number, at = rows.events(mark.number, follow.most), mark.number, now
+  local last = events[#events]
   if last then
-    reply.number = last.number
-    reply.at = #reply.events >= follow.most and math.max(last.at, follow.at) or now
+    number = last.number
+    at = #events >= follow.most and math.max(last.at, mark.at) or now
   end
   work.forget_events()
-  return reply
+  return {
+    events = events, mark = { number = number, at = at },
+    missed = not noted or mark.at < from or plus(mark.at, limits.KEEP_EVENTS) < now,
+  }
 end
 
 -- Removes events that were kept for long enough.

@@ -7,8 +7,9 @@
 -- | DONE   | '\3' ended, ended_tick, the result | run  | static |
 --
 -- `run` is the worker, the incarnation, the attempt, the time of leasing, and 1 if that was ahead of
--- a free permit, else 0; `static` the time of adding, the position, the kind and the payload. A missing result is empty. Any other row is a
--- table packed by cmsgpack without defaults; its first byte is above all of these.
+-- a free permit, else 0; `static` the time of adding, the position, the kind and the payload. A
+-- missing result is empty. Any other row is a table packed by cmsgpack without defaults; its first
+-- byte is above all of these.
 -- luacheck: std lua51, read globals struct cmsgpack State, max line length 120, ignore 211
 
 local READY, LEASED, DONE = 1, 2, 3
@@ -22,12 +23,12 @@ local READY_KIND, LEASED_KIND = 13, 48
 local PLAIN = {
   [State.Ready] = { id = true, kind = true, state = true, added = true, position = true, due = true },
   [State.Leased] = {
-    id = true, kind = true, state = true, added = true, position = true, due = true, worker = true,
-    incarnation = true, attempt = true, leased = true, prefetched = true,
+    id = true, kind = true, state = true, added = true, position = true, due = true, worker = true, token = true,
+    leased = true, prefetched = true,
   },
   [State.Done] = {
-    id = true, kind = true, state = true, added = true, position = true, due = true, worker = true,
-    incarnation = true, attempt = true, leased = true, prefetched = true, ended = true, ended_lease_clock = true, notified = true,
+    id = true, kind = true, state = true, added = true, position = true, due = true, worker = true, token = true,
+    leased = true, prefetched = true, ended = true, ended_lease_clock = true, notified = true,
   },
 }
 
@@ -51,7 +52,7 @@ local function plain_row(x, payload, result)
   if state == State.Ready then
     return '\1' .. static(x.added, x.position, x.kind, payload)
   end
-  local row = x.worker .. struct.pack('>I7I4I7B', x.incarnation, x.attempt, x.leased, x.prefetched and 1 or 0)
+  local row = x.worker .. struct.pack('>I7I4I7B', x.token[1], x.token[2], x.leased, x.prefetched and 1 or 0)
     .. static(x.added, x.position, x.kind, payload)
   if state == State.Leased then
     return '\2' .. row
@@ -66,7 +67,7 @@ local function task_of_row(id, row)
   if form > DONE then
     local x = cmsgpack.unpack(row)
     local payload, result = x.payload or false, x.result or false
-    x.id, x.due, x.payload, x.result = id, x.due or x.added, nil, nil
+    x.id, x.payload, x.result = id, nil, nil
     return x, payload, result
   elseif form == READY then
     local added, position, size, at = struct.unpack('>I7I4B', row, 2)
@@ -86,8 +87,8 @@ local function task_of_row(id, row)
     struct.unpack('>c16I7I4I7BI7I4B', row, at)
   local x = {
     id = id, kind = string.sub(row, after, after + size - 1), state = state, added = added, due = added,
-    worker = worker, incarnation = incarnation, attempt = attempt, leased = leased, ended = ended,
-    prefetched = prefetched == 1 or nil, ended_lease_clock = tick, notified = notified, position = position > 0 and position or nil,
+    worker = worker, token = { incarnation, attempt }, leased = leased, prefetched = prefetched == 1 or nil,
+    ended = ended, ended_lease_clock = tick, notified = notified, position = position > 0 and position or nil,
   }
   return x, string.sub(row, after + size), result ~= '' and result
 end

@@ -1,39 +1,49 @@
--- Imports tasks of another store (import.rs). Each is a list of its row, its payload, its result or
--- `false`, its edges as in `add`, and its log.
--- luacheck: std lua51, read globals tables rows State EdgeState is_ended after_end copy_task new_task
--- luacheck: read globals refuse, globals work, max line length 120
+-- Imports tasks of another store (import.rs).
+-- luacheck: std lua51, read globals tables rows State STATES AttemptEnd EdgeState is_ended after_end copy_task new_task
+-- luacheck: read globals refuse OnFailure is_same NO_TOKEN, globals work, max line length 120
+
+-- A task with numbers for names and without defaults.
+local function stored_form(x)
+  x.state, x.added, x.due = STATES[x.state], x.added or 0, x.due or 0
+  x.weight = x.weight ~= 1 and x.weight or nil
+  x.token = not is_same(x.token, NO_TOKEN) and x.token or nil
+  for _, run in ipairs(x.history or {}) do
+    run['end'] = AttemptEnd[run['end']]
+  end
+  return new_task(x)
+end
 
 function work.import(tasks)
   -- `stand_ins` has the stored task for each task that its unique name kept out.
   local ids, added, stand_ins = {}, {}, {}
   for n, one in ipairs(tasks) do
-    ids[n] = one[1].id
+    ids[n] = one.task.id
   end
   tables.load(ids)
   for n, one in ipairs(tasks) do
-    local x = one[1]
+    local x = stored_form(one.task)
     local id = x.id
-    local holder = x.unique and x.holds_name and not is_ended(x.state) and rows.by_name(x.unique)
+    local holder = x.unique and x.holds_name and not is_ended(x.state) and rows.by_name(x.unique[1])
     if rows.task(id) then
       added[n] = 'a' .. id
     elseif holder then
       stand_ins[id] = holder.id
       added[n] = 'k' .. holder.id
     else
-      work.import_one(x, one[2], one[3], one[4], stand_ins)
-      rows.put_log(id, one[5])
+      work.import_one(x, one.payload, one.result, one.edges, stand_ins)
+      rows.put_log(id, one.log)
       added[n] = 'n' .. id
     end
   end
   return added
 end
 
-function work.import_one(row, payload, result, edges, stand_ins)
-  local x, most = new_task(row), work.queue.settings.max_payload
+function work.import_one(x, payload, result, edges, stand_ins)
+  local most = work.queue.settings.max_payload
   local has_ended = is_ended(x.state)
-  for _, body in ipairs({ payload, result or nil }) do
+  for _, body in ipairs({ payload, result }) do
     if #body > most then
-      refuse('payload', x.id, #body, most)
+      refuse('too_large', x.id, #body, most)
     end
   end
   local named = {}
@@ -41,10 +51,10 @@ function work.import_one(row, payload, result, edges, stand_ins)
     local of = stand_ins[edge[1]] or edge[1]
     local up = not named[of] and rows.task(of)
     if not named[of] and (not up or up.state == State.Purged) then
-      refuse('import-upstream', x.id, edge[1])
+      refuse('not_imported', x.id, edge[1])
     end
     local new = up and {
-      up = up.id, down = x.id, name = edge[2] or nil, on_failure = edge[3], state = EdgeState.New,
+      up = up.id, down = x.id, name = edge[2], on_failure = OnFailure[edge[3]], state = EdgeState.New,
       generation = up.generation,
     }
     -- An ended task checks no upstreams.
@@ -71,7 +81,7 @@ function work.import_one(row, payload, result, edges, stand_ins)
   work.note(nil, bare)
   work.note(bare, after)
   rows.insert(after, payload)
-  rows.put_result(x.id, result or nil)
+  rows.put_result(x.id, result)
   rows.count(x.kind, after.state, 1)
   work.count_added(x.kind)
   if has_ended then

@@ -1,6 +1,6 @@
 -- The bounds and names of the contract (limits.rs, task.rs, edge.rs, counts.rs). A test compares
 -- the numbers with the contract.
--- luacheck: std lua51, max line length 120, ignore 211
+-- luacheck: std lua51, max line length 120, ignore 211 231
 
 local limits = {
   MAX_HELD = 10000,
@@ -36,24 +36,27 @@ local limits = {
   LARGEST = 2^53 - 1,
 }
 
--- The settings of a queue without settings (settings.rs). A policy is a list: maximum attempts,
--- maximum retries, backoff, maximum backoff, and timeout or `false`. In the row of a task, and in
--- `kinds`, the policies by kind, each may be `false`: as in the kind or queue. `kinds` is nil if
--- empty.
+-- The settings of a queue without settings (settings.rs). `kinds` is nil if empty.
 local function default_settings()
   local day = 24 * 3600 * 1000000
   return {
     key_limit = 1,
     ageing = day,
-    keep = { day, 14 * day, day },
+    keep = { done = day, failed = 14 * day, cancelled = day },
     max_payload = 1048576,
-    policy = { 5, 1000, 10000000, 3600000000, false },
+    policy = { max_attempts = 5, max_retries = 1000, backoff = 10000000, max_backoff = 3600000000 },
   }
 end
+
+-- A state, or another choice, is the number of its variant. Commands have its name.
 
 local State = {
   Added = 0, Waiting = 1, Scheduled = 2, Blocked = 3, Ready = 4, Leased = 5, Done = 6, Failed = 7, Cancelled = 8,
   Purged = 9,
+}
+local STATES = {
+  added = 0, waiting = 1, scheduled = 2, blocked = 3, ready = 4, leased = 5, done = 6, failed = 7, cancelled = 8,
+  purged = 9,
 }
 
 local Counted = { EverAdded = 10, EverLeased = 11, EverDone = 12, EverFailed = 13, EverCancelled = 14 }
@@ -64,10 +67,28 @@ local EVENT_CELLS = 5
 
 -- Pending states come first, so that one lookup finds them.
 local EdgeState = { New = 0, Open = 1, Held = 2, Met = 3, Failed = 4, Cut = 5 }
-local OnFailure = { Cancel = 0, Run = 1, Wait = 2 }
+local OnFailure = { cancel = 0, run = 1, wait = 2 }
 
 local Stop = { Cancel = 0, Deadline = 1, Release = 2 }
-local AttemptEnd = { Done = 0, Error = 1, Retry = 2, Released = 3, Stopped = 4, Died = 5, Lost = 6 }
+local AttemptEnd = { done = 0, error = 1, retry = 2, released = 3, stopped = 4, died = 5, lost = 6 }
+
+-- The name of a variant, and what is in it.
+local function variant(of)
+  if type(of) == 'string' then
+    return of
+  end
+  return next(of)
+end
+
+-- In a list of a reply, `nil`. main.lua sets it: no library is there when functions are registered.
+local NIL
+
+-- A token is a list of its incarnation and its attempt. This one is of notes, and of tasks never leased.
+local NO_TOKEN = { 0, 0 }
+
+local function is_same(token, other)
+  return token[1] == other[1] and token[2] == other[2]
+end
 
 local function is_ended(state)
   return state >= State.Done
@@ -89,7 +110,18 @@ local function hour_of(at)
   return math.floor(at / 3600000000)
 end
 
--- Ends the command with an error, whose text the sender makes. Nothing has been written.
+-- End the command with an error, whose text the sender makes. Nothing has been written.
+
+local function stop(why, kind, details)
+  error({ [why] = #details == 0 and kind or { [kind] = details[2] and details or details[1] } }, 0)
+end
+
+-- A rule refuses the command (refusal.rs).
 local function refuse(kind, ...)
-  error({ refusal = { kind, ... } }, 0)
+  stop('refusal', kind, { ... })
+end
+
+-- The store cannot carry out the command (fault.rs).
+local function fail(kind, ...)
+  stop('fault', kind, { ... })
 end

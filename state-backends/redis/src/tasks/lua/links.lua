@@ -1,11 +1,12 @@
 -- Edges added and removed while a task waits (links.rs). None makes a cycle.
--- luacheck: std lua51, read globals rows State EdgeState limits copy_task refuse, globals work, max line length 120
+-- luacheck: std lua51, read globals rows State EdgeState OnFailure limits copy_task refuse, globals work
+-- luacheck: max line length 120
 
 -- The upstream of a new edge.
 function work.linked_to(id)
   local up = rows.task(id)
   if not up or up.state == State.Purged then
-    refuse('linked', id)
+    refuse('no_task', id)
   end
   return up
 end
@@ -42,7 +43,7 @@ end
 -- Adds an edge to a task, which goes back to its first gate and releases what it held.
 function work.link(x, edge)
   rows.insert_edge({
-    up = edge[1], down = x.id, name = edge[2] or nil, on_failure = edge[3], state = EdgeState.New, generation = 0,
+    up = edge[1], down = x.id, name = edge[2], on_failure = OnFailure[edge[3]], state = EdgeState.New, generation = 0,
   })
   work.back_to_edges(x)
 end

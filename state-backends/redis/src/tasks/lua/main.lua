@@ -1,8 +1,10 @@
 -- Carries out one command (`apply` in mod.rs of the rules).
 --
 -- The arguments are the packed command, a table whose only field is the kind of the command, and
--- the time if a test sets the clock. The reply is packed: { reply } or a refusal.
--- luacheck: std lua51, globals tables work, read globals copy redis cmsgpack rows refuse NAME, max line length 120
+-- the time if a test sets the clock. The packed answer has a reply, a refusal or a fault.
+-- luacheck: std lua51, globals tables work NIL, read globals cjson
+-- luacheck: read globals copy redis cmsgpack rows refuse fail variant NAME
+-- luacheck: max line length 120
 -- luacheck: read globals EDGES BODIES TASKS ROWS INDEX VERSION FILLER
 
 local function clock(notified)
@@ -24,7 +26,7 @@ local function check_keys()
   end
   for _, key in ipairs({ TASKS, INDEX, EDGES }) do
     if redis.call('EXISTS', key) == 0 then
-      refuse('lost', key, ROWS)
+      fail('lost', key, ROWS)
     end
   end
 end
@@ -34,9 +36,9 @@ local function stored_queue(step)
   local packed = tables.read_queue(step)
   if not packed then
     if redis.call('EXISTS', ROWS) > 0 then
-      refuse('foreign', 'there are keys of it, but no row of the queue')
+      fail('foreign', 'there are keys of it, but no row of the queue')
     elseif redis.call('EXISTS', TASKS, BODIES, EDGES, INDEX) > 0 then
-      refuse('lost', ROWS, ROWS)
+      fail('lost', ROWS, ROWS)
     end
     return nil
   end
@@ -44,11 +46,11 @@ local function stored_queue(step)
   local queue = is_read and type(row) == 'table' and copy(row) or {}
   local version = queue.version
   if type(version) ~= 'number' then
-    refuse('foreign', 'the row of the queue has no version')
+    fail('foreign', 'the row of the queue has no version')
   elseif version > VERSION then
-    refuse('newer', version, VERSION)
+    fail('newer', version, VERSION)
   elseif version < VERSION then
-    refuse('older', version, VERSION)
+    fail('older', version, VERSION)
   end
   check_keys()
   tables.small[''] = queue
@@ -57,9 +59,12 @@ end
 
 -- Whether the command creates a missing queue (command.rs).
 local function creates_queue(kind, command)
-  local what = kind == 'change' and command.what
+  local what, of
+  if kind == 'change' then
+    what, of = variant(command)
+  end
   return kind == 'add' or kind == 'step' or what == 'open' or what == 'set' or what == 'pause' or what == 'schedule'
-    or what == 'kind' and command.paused or what == 'key' and command.limit ~= nil
+    or (what == 'kind' or what == 'key') and of[2]
 end
 
 -- Rights are checked when a queue is created, so no run ends halfway.
@@ -71,7 +76,7 @@ local function check_rights()
     { 'HSET', BODIES, '', '' }, { 'HSET', EDGES, '', '' }, { 'EXISTS', TASKS },
   }) do
     if redis.acl_check_cmd and not redis.acl_check_cmd(unpack(command)) then
-      refuse('denied', command[1])
+      fail('denied', command[1])
     end
   end
 end
@@ -81,7 +86,7 @@ local function apply(arguments)
   local now, queue = clock(arguments[2]), stored_queue(kind == 'step' and command)
   if not queue then
     if not creates_queue(kind, command) then
-      refuse('no-queue')
+      refuse('no_queue')
     end
     check_rights()
     tables.filler = true
@@ -99,20 +104,18 @@ local function apply(arguments)
     rows.notify()
   end
   tables.flush()
-  if kind == 'step' then
-    reply.leased = tables.stored(reply.leased)
-  end
-  return reply
+  return kind == 'step' and work.with_leased(reply) or reply
 end
 
 local function call(keys, arguments)
   -- Only the cache of `unpack_kept` lasts from one command to the next.
+  NIL = cjson.null
   tables.clear()
   tables.of(keys)
   local is_done, reply = pcall(apply, arguments)
   if is_done then
-    return cmsgpack.pack({ reply })
-  elseif type(reply) == 'table' and reply.refusal then
+    return cmsgpack.pack({ reply = reply })
+  elseif type(reply) == 'table' and (reply.refusal or reply.fault) then
     return cmsgpack.pack(reply)
   end
   error(reply, 0)

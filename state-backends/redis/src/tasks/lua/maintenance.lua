@@ -109,9 +109,13 @@ function work.notify_ends(budget)
   return false
 end
 
--- Keep::of. Of a purged task only the id is kept.
+-- Fields of `keep` by state. Of a purged task only the id is kept.
+local KEEP = { [State.Done] = 'done', [State.Failed] = 'failed', [State.Cancelled] = 'cancelled' }
+local MOST = { [State.Done] = 'most_done', [State.Failed] = 'most_failed', [State.Cancelled] = 'most_cancelled' }
+
+-- Keep::of.
 local function keep_of(keep, state)
-  return math.max(state < State.Purged and keep[state - State.Done + 1] or 0, limits.KEEP_IDS)
+  return math.max(keep[KEEP[state]] or 0, limits.KEEP_IDS)
 end
 
 local function number_in(state)
@@ -131,7 +135,7 @@ function work.forget(budget)
   end
   for state = State.Done, State.Purged do
     local old = rows.ended(state, minus(work.now, keep_of(keep, state)), budget.left)
-    local most = state < State.Purged and keep[state - State.Done + 4]
+    local most = keep[MOST[state]]
     if most then
       local over = math.min(minus(number_in(state), most), budget.left)
       if over > #old then

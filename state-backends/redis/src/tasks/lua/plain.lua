@@ -9,7 +9,8 @@ function work.add_plain(id, kind, payload, age, position)
   if work.is_added(id, payload, age) then
     return 'a', id
   elseif #payload > INLINE or work.is_followed then
-    return work.add_one({ id = id, kind = kind, payload = payload }, age, position)
+    local new = { id = id, kind = kind, payload = payload, weight = 1, not_before = { after = 0 } }
+    return work.add_one(new, age, position)
   end
   local added = work.adding_time()
   tables.set_plain(id, '\1' .. static(added, position, kind, payload))
@@ -76,8 +77,8 @@ end
 
 -- Completes a task by its row. Returns false if it is not plain, not of this run, or does not end
 -- plainly.
-function work.complete_plain(worker, completion)
-  local id, result, most = completion[1], completion[5], work.plain_most
+function work.complete_plain(worker, id, token, result)
+  local most = work.plain_most
   if not most then
     -- If the queue has any edge, a task may wait for this end.
     most = stored_of('F') == 0 and math.min(INLINE, work.queue.settings.max_payload) or -1
@@ -89,7 +90,7 @@ function work.complete_plain(worker, completion)
     return false
   end
   local of_worker, incarnation, attempt, leased = struct.unpack('>c16I7I4I7', row, 2)
-  if of_worker ~= worker or incarnation ~= completion[2] or attempt ~= completion[3] then
+  if of_worker ~= worker or incarnation ~= token[1] or attempt ~= token[2] then
     return false
   end
   result = result ~= 'null' and result or ''

@@ -39,21 +39,22 @@ local function scaled(a, b)
   return high * b + math.floor((low * upper + math.floor(low * lower / 65536)) / 65536)
 end
 
--- PolicyOverride::over. `own` has the values that a task or a kind sets, and `false` for the rest;
--- or it is nil.
+-- PolicyOverride::over. `own` has what a task or a kind sets, or is nil.
 local function policy_over(own, base)
   if not own then
     return base
   end
-  local longest = own[4] or math.max(base[4], own[3] or 0)
+  local longest = own.max_backoff or math.max(base.max_backoff, own.backoff or 0)
   return {
-    own[1] or base[1], own[2] or base[2], math.min(own[3] or base[3], longest), longest, own[5] or base[5],
+    max_attempts = own.max_attempts or base.max_attempts, max_retries = own.max_retries or base.max_retries,
+    backoff = math.min(own.backoff or base.backoff, longest), max_backoff = longest,
+    timeout = own.timeout or base.timeout,
   }
 end
 
 -- Policy::wait.
 local function wait_of(policy, failures, id, attempt)
-  local wait = math.min(policy[3] * 2^math.min(math.max(failures - 1, 0), 63), policy[4])
+  local wait = math.min(policy.backoff * 2^math.min(math.max(failures - 1, 0), 63), policy.max_backoff)
   local high, low = struct.unpack('>I4I4', id, 9)
   low = low + attempt
   local upper = mix((high + math.floor(low / 2^32)) % 2^32, low % 2^32)

@@ -1,5 +1,5 @@
 -- Reads, which change nothing (read.rs).
--- luacheck: std lua51, read globals tables rows State limits is_ended plus minus hour_of
+-- luacheck: std lua51, read globals tables rows State STATES limits is_ended plus minus hour_of NIL variant fail
 -- luacheck: globals work, max line length 120
 
 -- Maximum edges, inputs and held tasks per reply.
@@ -15,13 +15,19 @@ local living
 function work.read(asked)
   -- A read counts the silence of workers in full, also while no worker steps.
   work.lease_clock = plus(work.queue.lease_clock, minus(work.now, work.queue.seen))
-  return read[asked.what](asked)
+  local what, of = variant(asked)
+  return (read[what] or fail('unknown', 'the look ' .. what))(of)
 end
 
-local function size_of(stored)
-  local size = #(stored.payload or '') + #(stored.result or '')
-  for _, line in ipairs(stored.log or {}) do
-    size = size + #line[5] + limits.LOG_LINE_BYTES
+-- A task and all that belongs to it, as a list.
+local function stored(x, payload, result, log, upstreams, downstreams, why)
+  return { x, payload or NIL, result or NIL, log or {}, upstreams or {}, downstreams or {}, why or NIL }
+end
+
+local function size_of(payload, result, log)
+  local size = #(payload or '') + #(result or '')
+  for _, line in ipairs(log or {}) do
+    size = size + #line[4] + limits.LOG_LINE_BYTES
   end
   return size
 end
@@ -30,18 +36,19 @@ function read.clock()
   return work.now
 end
 
-function read.tasks(asked)
+function read.tasks(ids)
   local found, size = {}, 0
   living = nil
-  tables.load(asked.ids)
-  for n, id in ipairs(asked.ids) do
+  tables.load(ids)
+  for n, id in ipairs(ids) do
     local x = rows.task(id)
-    found[n] = x and {
-      task = x, payload = rows.payload(id), result = rows.result(id), log = rows.log(id),
-      upstreams = rows.edges_to(id, nil, nil, MAX_LISTED),
-      downstreams = rows.edges_from(id, nil, MAX_LISTED), why = work.why(x),
-    } or false
-    size = size + (x and size_of(found[n]) or 0)
+    found[n] = NIL
+    if x then
+      local payload, result, log = rows.payload(id), rows.result(id), rows.log(id)
+      found[n] = stored(x, payload, result, log, rows.edges_to(id, nil, nil, MAX_LISTED),
+        rows.edges_from(id, nil, MAX_LISTED), work.why(x))
+      size = size + size_of(payload, result, log)
+    end
     if size > limits.MAX_REPLY then
       break
     end
@@ -88,35 +95,38 @@ local function counts_none(selector)
     and number_of(rows.counts(), selector.kinds, selector.states) == 0
 end
 
+-- A selector with numbers for the names of states.
+local function numbered(selector)
+  for n, name in ipairs(selector.states) do
+    selector.states[n] = STATES[name]
+  end
+  return selector
+end
+
 function read.page(asked)
-  local page, size, selector = { tasks = {} }, 0, asked.selector
+  local page, size, selector = {}, 0, numbered(asked.selector)
   if counts_none(selector) then
-    return page
+    return { page, NIL, false }
   end
   local found, next = work.select(selector, asked.after, asked.limit)
   for n, x in ipairs(found) do
-    local stored = { task = x }
-    page.tasks[n] = stored
+    local payload, result
     if asked.bodies then
-      stored.payload, stored.result = rows.payload(x.id), rows.result(x.id)
-      size = size + size_of(stored)
+      payload, result = rows.payload(x.id), rows.result(x.id)
+      size = size + size_of(payload, result)
     end
+    page[n] = stored(x, payload, result)
     if size > limits.MAX_REPLY then
-      page.next = work.cursor_of(asked.after.order, x)
-      return page
+      return { page, work.cursor_of(asked.after.order, x), false }
     end
   end
-  page.next = next
-  if not next and work.is_start(asked.after) and asked.after.order ~= 'ended' and is_counted(selector)
+  local miscounted = not next and work.is_start(asked.after) and asked.after.order ~= 'ended' and is_counted(selector)
     and number_of(rows.counts(), selector.kinds, selector.states) ~= #found
-  then
-    page.miscounted = true
-  end
-  return page
+  return { page, next or NIL, miscounted }
 end
 
 function read.count(asked)
-  local selector = asked.selector
+  local selector = numbered(asked.selector)
   if not asked.after and is_counted(selector) then
     return { number = number_of(rows.counts(), selector.kinds, selector.states) }
   elseif counts_none(selector) then
@@ -135,25 +145,19 @@ function read.downstreams(asked)
 end
 
 function read.inputs(asked)
-  local page, size = { inputs = {} }, 0
+  local inputs, size = {}, 0
   local edges = rows.edges_to(asked.down, nil, asked.after, MAX_LISTED)
   for n, edge in ipairs(edges) do
-    page.next = edge.up
     local up = rows.task(edge.up)
     local state = up and up.state or State.Purged
     local result = state == State.Done and rows.result(edge.up) or nil
     size = size + #(result or '')
-    page.inputs[n] = {
-      name = edge.name, up = edge.up, on_failure = edge.on_failure, state = state, result = result,
-    }
+    inputs[n] = { edge.name or NIL, edge.up, edge.on_failure, state, result or NIL }
     if size > limits.MAX_REPLY then
-      return page
+      return { inputs, edge.up }
     end
   end
-  if #edges < MAX_LISTED then
-    page.next = nil
-  end
-  return page
+  return { inputs, #edges == MAX_LISTED and edges[#edges].up or NIL }
 end
 
 function read.workers()
@@ -161,12 +165,12 @@ function read.workers()
   for _, presence in ipairs(rows.presences()) do
     local holds = {}
     for m, x in ipairs(rows.held_by(presence.worker, MAX_LISTED)) do
-      holds[m] = { x.id, x.incarnation, x.attempt }
+      holds[m] = { x.id, x.token }
     end
     local alive_for = presence.ends > work.lease_clock and presence.ends - work.lease_clock or nil
     -- The maintenance may not have removed expired workers yet.
     if presence.busy or presence.seen + presence.lease + limits.KEEP_PRESENCE >= work.now then
-      workers[#workers + 1] = { presence = presence, alive_for = alive_for, holds = holds }
+      workers[#workers + 1] = { presence, alive_for or NIL, holds }
     end
   end
   return workers
@@ -176,23 +180,23 @@ function read.schedules()
   return rows.schedules()
 end
 
-function read.line(asked)
+function read.upcoming(limit)
   local kinds = {}
   for _, counted in ipairs(rows.counts()) do
     if counted[2] == State.Ready and counted[3] > 0 then
       kinds[#kinds + 1] = counted[1]
     end
   end
-  return rows.ready(kinds, nil, asked.limit)
+  return rows.ready(kinds, nil, limit)
 end
 
-function read.key_limit(asked)
-  local row = rows.key(asked.key)
-  return { key = asked.key, limit = row and row.limit }
+function read.key_limit(key)
+  local row = rows.key(key)
+  return row and row.limit or NIL
 end
 
-function read.ready(asked)
-  return not work.queue.paused and #rows.ready(asked.kinds, nil, 1) > 0
+function read.ready(kinds)
+  return not work.queue.paused and #rows.ready(kinds, nil, 1) > 0
 end
 
 local function serves(worker, kind)
@@ -219,43 +223,43 @@ local function none_takes(x)
       end
     end
   end
-  return is_full and { 'capacity' } or lowest and { 'load', lowest }
+  return is_full and 'capacity' or lowest and { load = lowest }
 end
 
--- Why a task does not run: a word and its details.
+-- Why a task does not run (Why).
 function work.why(x)
   local state = x.state
   if state == State.Leased then
     local presence = x.worker and rows.presence(x.worker)
-    return (not presence or presence.ends <= work.lease_clock) and { 'lost' } or nil
+    return (not presence or presence.ends <= work.lease_clock) and 'lost' or nil
   elseif is_ended(state) then
     return nil
   elseif state == State.Added then
-    return { 'no-step' }
+    return 'no_step'
   elseif state == State.Waiting then
-    return { 'upstreams' }
+    return 'upstreams'
   elseif state == State.Scheduled then
-    return { 'time', minus(x.not_before, work.now) }
+    return { time = minus(x.not_before, work.now) }
   end
   local row = rows.kind(x.kind)
   if row and row.paused then
-    return { 'kind-paused' }
+    return 'kind_paused'
   elseif not row or row.served_until <= work.lease_clock then
-    return { 'unserved' }
+    return 'unserved'
   elseif state == State.Blocked and x.key then
     if work.key_limit(x.key) == 0 then
-      return { 'key-paused' }
+      return 'key_paused'
     end
     local first = rows.first_in_line(x.key)
-    return { 'key', first and first.id ~= x.id and first.id or nil }
+    return { key = first and first.id ~= x.id and first.id or NIL }
   elseif work.queue.paused then
-    return { 'paused' }
+    return 'paused'
   end
   local limit = work.queue.settings.max_running
   if limit and rows.leased() >= limit then
-    return { 'limit' }
+    return 'limit'
   end
-  return none_takes(x) or { 'next' }
+  return none_takes(x) or 'next'
 end
 
 function read.times(asked)
@@ -271,6 +275,20 @@ end
 local function ready_since(x)
   local last = x.history and x.history[#x.history]
   return math.max(x.added, x.not_before, x.admitted or 0, last and last.ended or 0)
+end
+
+-- The names of counts (counts.rs).
+local COUNTED = {
+  'added', 'waiting', 'scheduled', 'blocked', 'ready', 'leased', 'done', 'failed', 'cancelled', 'purged', 'ever_added',
+  'ever_leased', 'ever_done', 'ever_failed', 'ever_cancelled',
+}
+
+local function named(counts)
+  local all = {}
+  for n, counted in ipairs(counts) do
+    all[n] = { counted[1], COUNTED[counted[2] + 1], counted[3] }
+  end
+  return all
 end
 
 function read.overview()
@@ -310,6 +328,6 @@ function read.overview()
   return {
     at = work.now, settings = work.queue.settings, paused = work.queue.paused,
     paused_at = work.queue.paused_at, paused_keys = paused_keys, workers = workers, lost = lost, unserved = unserved,
-    oldest = oldest, next = next, miscounted = miscounted, counts = counts, kinds = kinds,
+    oldest = oldest, next = next, miscounted = miscounted, counts = named(counts), kinds = kinds,
   }
 end

@@ -1,9 +1,9 @@
--- One step of a worker (step.rs). A run is a list of an id and the two numbers of a token, followed
--- by the outcome if completed, or by the text of its progress. Leased tasks are replied as ids,
--- which main.lua replaces by rows at the end of the command.
+-- One step of a worker (step.rs). A run is a list of an id and a token, followed by the outcome if
+-- completed, or by its progress. Leased tasks are replied as ids, which main.lua replaces by rows at
+-- the end of the command.
 -- luacheck: std lua51, read globals rows tables State AttemptEnd Counted limits copy copy_task plus minus refuse
--- luacheck: read globals is_leased_to is_ended
--- luacheck: read globals READY plain_size plain_kind MAINTENANCE_INTERVAL_US, globals work, max line length 120
+-- luacheck: read globals is_leased_to is_same is_ended
+-- luacheck: read globals READY NIL plain_size plain_kind MAINTENANCE_INTERVAL_US, globals work, max line length 120
 
 -- Time in µs after which a worker that was notified of a due schedule checks whether its task was
 -- made.
@@ -11,10 +11,13 @@ local SCHEDULE_CHECK_DELAY_US = 1000000
 
 local function load_said(step)
   local ids = {}
-  for _, list in ipairs({ step.complete, step.progress, step.log or {}, step.holding or {} }) do
+  for _, list in ipairs({ step.complete, step.progress, step.held or {} }) do
     for _, run in ipairs(list) do
       ids[#ids + 1] = run[1]
     end
+  end
+  for _, reported in ipairs(step.log) do
+    ids[#ids + 1] = reported.id
   end
   tables.load(ids)
 end
@@ -23,7 +26,7 @@ function work.step(step)
   local worker = step.worker
   local was = rows.presence(worker)
   if was and was.sequence >= step.sequence then
-    refuse('superseded')
+    refuse('superseded', step.sequence, worker)
   end
   work.read_lease_clock()
   work.write_time(step)
@@ -32,18 +35,17 @@ function work.step(step)
     -- The store was rolled back or lost, and could issue earlier tokens again.
     work.begin_incarnation(step)
   end
-  local reply = { leased = {}, lost = {}, stop = {}, schedules = {}, refused = {}, now = work.now }
-  reply.policy = work.queue.settings.policy
+  local reply = { leased = {}, lost = {}, stop = {}, schedules = {}, refused = {} }
   local is_alive = was and was.ends > work.lease_clock
-  local is_known = step.holding or is_alive and not has_forgotten
+  local is_known = step.held or is_alive and not has_forgotten
   load_said(step)
-  if step.holding or has_forgotten then
+  if step.held or has_forgotten then
     work.adopt(step)
   end
-  if step.holding then
+  if step.held then
     work.resync(step, is_alive, reply)
   end
-  for _, reported in ipairs(step.log or {}) do
+  for _, reported in ipairs(step.log) do
     work.write_log(worker, reported)
   end
   for _, completion in ipairs(step.complete) do
@@ -57,10 +59,10 @@ function work.step(step)
   work.flush_plain_counts('ended')
   for _, progress in ipairs(step.progress) do
     local x = rows.task(progress[1])
-    if x and is_leased_to(x, worker, progress[2], progress[3]) then
+    if x and is_leased_to(x, worker, progress[2]) then
       local after = copy_task(x)
       -- The run has begun.
-      after.progress, after.prefetched = progress[4], nil
+      after.progress, after.prefetched = progress[3], nil
       work.save(x, after)
     end
   end
@@ -71,7 +73,7 @@ function work.step(step)
       presence.sequence = step.sequence
       rows.put_presence(worker, presence)
     end
-    reply.restate = true
+    reply.resync = true
     return reply
   end
   local served = work.serve(step)
@@ -85,15 +87,14 @@ function work.step(step)
     ready = rows.ready_entries(served, step.at_least, most)
   end
   local room = work.lease(step, ready, want, reply)
-  reply.kinds = #reply.leased > 0 and work.queue.settings.kinds or nil
   reply.more = reply.more or work.has_more(admission, reply)
   -- A task found at its upstreams may have ended after the notifications.
   reply.more = reply.more or work.unnotified
   for n, x in ipairs(rows.to_stop(worker, limits.MAX_HELD)) do
-    reply.stop[n] = x.id .. string.char(x.stop)
+    reply.stop[n] = { x.id, x.stop }
   end
   -- A worker that held nothing holds the tasks leased now.
-  local may_hold = not was or was.busy or step.holding or has_forgotten
+  local may_hold = not was or was.busy or step.held or has_forgotten
   local busy = #reply.leased > 0 or may_hold and rows.holds_some(worker) or false
   if busy and not (was and was.busy) then
     -- An idle worker with a longer lease would poll too late to see this lease end.
@@ -118,7 +119,7 @@ end
 -- The runs that a worker reports as held, now or until now, with the last reported token of each.
 local function reported_runs(step)
   local runs = {}
-  for _, list in ipairs({ step.holding or {}, step.complete }) do
+  for _, list in ipairs({ step.held or {}, step.complete }) do
     for _, run in ipairs(list) do
       runs[#runs + 1] = run
     end
@@ -127,27 +128,27 @@ local function reported_runs(step)
 end
 
 local function keeps_name(x)
-  return x.holds_name and x.unique and x.name_until ~= 1 or nil
+  return x.holds_name and x.unique and x.unique[2] == 'ended' or nil
 end
 
 -- Returns runs that a rolled-back store does not know to their worker.
 function work.adopt(step)
   for _, run in ipairs(reported_runs(step)) do
-    local id, incarnation, attempt = run[1], run[2], run[3]
+    local id, token = run[1], run[2]
     local x = rows.task(id)
     if x and not is_ended(x.state)
-      and (x.incarnation < incarnation or x.incarnation == incarnation and x.attempt < attempt)
+      and (x.token[1] < token[1] or x.token[1] == token[1] and x.token[2] < token[2])
     then
       local adopted = copy_task(x)
-      adopted.state, adopted.worker, adopted.leased, adopted.prefetched = State.Leased, step.worker, work.now, nil
-      adopted.incarnation, adopted.attempt = incarnation, attempt
+      adopted.state, adopted.worker, adopted.leased, adopted.token = State.Leased, step.worker, work.now, token
+      adopted.prefetched = nil
       adopted.holds_key, adopted.holds_name, adopted.unserved = x.key and true or nil, keeps_name(x), nil
       adopted.not_before = math.min(x.not_before, work.now)
       work.save(x, adopted)
       rows.count(x.kind, Counted.EverLeased, 1)
       -- Tokens rise, even if the clock was stepped back.
-      if incarnation >= work.queue.incarnation then
-        work.change_queue().incarnation = incarnation
+      if token[1] >= work.queue.incarnation then
+        work.change_queue().incarnation = token[1]
         work.begin_incarnation(step)
       end
     end
@@ -162,17 +163,17 @@ function work.resync(step, is_alive, reply)
   end
   for _, x in ipairs(rows.held_by(step.worker, limits.MAX_HELD)) do
     local run = reported[x.id]
-    if not run or run[2] ~= x.incarnation or run[3] ~= x.attempt then
+    if not run or not is_same(run[2], x.token) then
       if is_alive then
-        work.give_back(x, AttemptEnd.Lost)
+        work.give_back(x, AttemptEnd.lost)
       else
         work.worker_lost(x, 'its worker was silent for longer than its lease')
       end
     end
   end
-  for _, run in ipairs(step.holding) do
+  for _, run in ipairs(step.held) do
     local x = rows.task(run[1])
-    if not x or not is_leased_to(x, step.worker, run[2], run[3]) then
+    if not x or not is_leased_to(x, step.worker, run[2]) then
       reply.lost[#reply.lost + 1] = run[1]
     end
   end
@@ -197,7 +198,8 @@ end
 -- Leases the ready tasks that fit, beyond `want` ahead of free permits. Returns the remaining room;
 -- nil: any task fits.
 function work.lease(step, ready, want, reply)
-  local room, is_empty = step.room, step.empty
+  local free = step.free_capacity or {}
+  local room, is_empty = free.weight, free.empty
   if #ready == 0 then
     return not is_empty and room or nil
   end
@@ -241,8 +243,7 @@ function work.lease(step, ready, want, reply)
       else
         local after = copy_task(x)
         after.state, after.worker, after.leased, after.progress = State.Leased, step.worker, work.now, nil
-        after.incarnation = work.incarnation_after(x.incarnation, step)
-        after.attempt = math.min(x.attempt + 1, limits.MAX_ATTEMPT)
+        after.token = { work.incarnation_after(x.token[1], step), math.min(x.token[2] + 1, limits.MAX_ATTEMPT) }
         after.holds_name, after.prefetched = keeps_name(x), prefetched or nil
         work.save(x, after)
         rows.count(x.kind, Counted.EverLeased, 1)
@@ -297,8 +298,21 @@ function work.due_schedules()
     local may_follow = schedule.kept and (schedule.may_follow or not work.last_runs(schedule))
     local at = may_follow and schedule.kept or schedule.next
     if at and at <= work.now and not schedule.paused then
-      due[#due + 1] = { schedule, at }
+      due[#due + 1] = { schedule = schedule, at = at, now = work.now }
     end
   end
   return due
+end
+
+-- The reply to a step: for each leased task its id, its stored row, and its payload unless the row is
+-- plain; the policies; and the time.
+function work.with_leased(reply)
+  local leased, all, settings = reply.leased, {}, work.queue.settings
+  for n, id in ipairs(leased) do
+    local payload, at = tables.payloads[id], 3 * n
+    all[at - 2], all[at - 1] = id, tables.rows[id]
+    all[at] = payload == true and tables.body(tables.payloads, 'p', id) or payload or ''
+  end
+  reply.leased = nil
+  return { reply, all, settings.policy, #leased > 0 and settings.kinds or NIL, work.now }
 end

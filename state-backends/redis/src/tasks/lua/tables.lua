@@ -22,10 +22,10 @@
 --
 -- Rows are packed by cmsgpack, as tables without defaults. An id is its 16 bytes.
 -- luacheck: std lua51, read globals redis struct cmsgpack limits, max line length 120
--- luacheck: read globals plain_row task_of_row INLINE refuse, ignore 211 231
+-- luacheck: read globals plain_row task_of_row INLINE fail, ignore 211 231
 
 local ROWS, TASKS, BODIES, EDGES, INDEX
-local VERSION = 3
+local VERSION = 4
 -- A member longer than the limit of the compact encoding. A compact hash or sorted set is searched
 -- linearly.
 local FILLER = '~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~'
@@ -35,7 +35,7 @@ local MAX_ARGUMENTS = 4000
 -- Defaults that the row of a task omits.
 local DEFAULTS = {
   __index = {
-    priority = 0, weight = 1, not_before = 0, incarnation = 0, attempt = 0, failures = 0, retries = 0, returns = 0,
+    priority = 0, weight = 1, not_before = 0, token = { 0, 0 }, failures = 0, retries = 0, returns = 0,
     generation = 0,
   },
 }
@@ -89,8 +89,8 @@ end
 local function copy_task(x)
   -- Common fields come first, so that the table need not grow.
   local other = {
-    id = nil, kind = nil, state = nil, added = nil, due = nil, worker = nil, leased = nil, incarnation = nil,
-    attempt = nil, ended = nil, ended_lease_clock = nil, notified = nil,
+    id = nil, kind = nil, state = nil, added = nil, due = nil, worker = nil, leased = nil, token = nil,
+    ended = nil, ended_lease_clock = nil, notified = nil,
   }
   for name, value in pairs(x) do
     other[name] = value
@@ -184,12 +184,11 @@ local function pack_task(id, x)
   if row then
     return row
   end
-  local due = x.due
-  x.id, x.due = nil, due ~= x.added and due or nil
+  x.id = nil
   x.payload = payload and ((payload == true or #payload > INLINE) and true or payload) or nil
   x.result = result and ((result == true or #result > INLINE) and true or result) or nil
   row = cmsgpack.pack(x)
-  x.id, x.due, x.payload, x.result = id, due, nil, nil
+  x.id, x.payload, x.result = id, nil, nil
   return row
 end
 
@@ -253,23 +252,11 @@ function tables.body(bodies, letter, id)
   if body == true then
     body = tables.bodies[letter .. id] or redis.call('HGET', BODIES, letter .. id)
     if not body then
-      refuse('lost', BODIES, ROWS)
+      fail('lost', BODIES, ROWS)
     end
     tables.bodies[letter .. id] = body
   end
   return body or nil
-end
-
--- For each task: its id, its stored row, and its payload if the row does not have it.
-function tables.stored(ids)
-  local all = {}
-  for _, id in ipairs(ids) do
-    local payload, at = tables.payloads[id], #all
-    local is_apart = payload and (payload == true or #payload > INLINE)
-    all[at + 1], all[at + 2] = id, tables.rows[id]
-    all[at + 3] = is_apart and tables.body(tables.payloads, 'p', id) or false
-  end
-  return all
 end
 
 -- `nil` removes the text.
@@ -291,7 +278,7 @@ function tables.log(id)
   if log == nil and x and x.logged then
     local packed = redis.call('HGET', BODIES, 'l' .. id)
     if not packed then
-      refuse('lost', BODIES, ROWS)
+      fail('lost', BODIES, ROWS)
     end
     log = cmsgpack.unpack(packed)
     tables.logs[id] = log

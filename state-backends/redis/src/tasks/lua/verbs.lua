@@ -1,5 +1,6 @@
 -- Verbs on selected tasks, in bounded commands up to a watermark (verbs.rs).
--- luacheck: std lua51, read globals rows State Stop EdgeState AttemptEnd limits is_ended copy copy_task plus remember
+-- luacheck: std lua51, read globals rows State STATES variant is_same
+-- luacheck: read globals Stop EdgeState AttemptEnd limits is_ended copy copy_task plus remember
 -- luacheck: globals work, max line length 120
 
 -- Maximum tasks touched by a command that checks the downstreams of each.
@@ -51,11 +52,10 @@ local function has_arrived(x)
 end
 
 -- Verb::is_done_to.
-local function is_done_to(change, x)
-  local verb = change.verb
-  return verb == 'priority' and x.priority == change.priority or verb == 'tag' and has_tag(x, change.tag)
-    or verb == 'untag' and not has_tag(x, change.tag) or verb == 'link' and rows.edge(change.edge[1], x.id) ~= nil
-    or verb == 'unlink' and not rows.edge(change.up, x.id) or verb == 'retry' and has_arrived(x)
+local function is_done_to(verb, of, x)
+  return verb == 'priority' and x.priority == of or verb == 'tag' and has_tag(x, of)
+    or verb == 'untag' and not has_tag(x, of) or verb == 'link' and rows.edge(of[1], x.id) ~= nil
+    or verb == 'unlink' and not rows.edge(of, x.id) or verb == 'retry' and has_arrived(x)
 end
 
 -- Whether a live task waits for this one, or has its result.
@@ -91,15 +91,15 @@ local function is_kept(verb, x, edges, to)
 end
 
 function work.change_tasks(change)
-  local watermark, verb = change.watermark or plus(work.adding_time(), 1), change.verb
-  local to = verb == 'link' and work.linked_to(change.edge[1])
+  local watermark, verb, of = change.watermark or plus(work.adding_time(), 1), variant(change.verb)
+  local to = verb == 'link' and work.linked_to(of[1])
   local selector = change.selector
   selector.added_before = math.min(selector.added_before or watermark, watermark)
   local states = {}
   for state = State.Added, State.Purged do
     local is_named = #selector.states == 0
     for _, named in ipairs(selector.states) do
-      is_named = is_named or named == state
+      is_named = is_named or STATES[named] == state
     end
     if is_named and acts_on(verb, state) then
       states[#states + 1] = state
@@ -120,7 +120,7 @@ function work.change_tasks(change)
   for _, selected in ipairs(found) do
     -- An earlier selected task may have changed this one.
     local x = rows.task(selected.id)
-    if x and acts_on(verb, x.state) and not is_done_to(change, x) then
+    if x and acts_on(verb, x.state) and not is_done_to(verb, of, x) then
       local edges = 0
       if x.has_edges and (verb == 'retry' or verb == 'link' or verb == 'purge') then
         edges = #rows.edges_to(x.id, nil, nil, limits.MAX_EDGES)
@@ -128,9 +128,10 @@ function work.change_tasks(change)
       local below = (verb == 'retry' or verb == 'purge') and #rows.edges_from(x.id, nil, limits.MAX_EDGES) or 0
       local holder
       if verb == 'retry' and x.unique then
-        local other = rows.by_name(x.unique)
-        holder = other and other.id or given[x.unique]
-        given[x.unique] = given[x.unique] or x.id
+        local name = x.unique[1]
+        local other = rows.by_name(name)
+        holder = other and other.id or given[name]
+        given[name] = given[name] or x.id
       end
       if holder then
         touched.taken[#touched.taken + 1] = { x.id, holder }
@@ -146,7 +147,7 @@ function work.change_tasks(change)
             touched.asked[#touched.asked + 1] = x.id
           end
           if not change.dry_run then
-            work.change_task(x, verb, change)
+            work.change_task(x, verb, of)
           end
           touched.ids[#touched.ids + 1] = x.id
         end
@@ -161,26 +162,26 @@ function work.change_tasks(change)
   return touched
 end
 
-function work.change_task(x, verb, change)
+function work.change_task(x, verb, of)
   local after = copy_task(x)
   if verb == 'delay' then
-    after.not_before = plus(work.now, change.delay)
+    after.not_before = plus(work.now, of)
     work.reorder(x, after)
   elseif verb == 'priority' then
-    after.priority = change.priority ~= 0 and change.priority or nil
+    after.priority = of ~= 0 and of or nil
     work.reorder(x, after)
   elseif verb == 'move' then
-    work.move(x, after, change.to)
+    work.move(x, after, of)
   elseif verb == 'link' then
-    work.link(x, change.edge)
+    work.link(x, of)
   elseif verb == 'unlink' then
-    work.unlink(x, change.up)
+    work.unlink(x, of)
   elseif verb == 'tag' then
     after.tags = { unpack(x.tags or {}) }
-    after.tags[#after.tags + 1] = change.tag
+    after.tags[#after.tags + 1] = of
     work.save(x, after)
   elseif verb == 'untag' then
-    after.tags = without(x.tags, change.tag)
+    after.tags = without(x.tags, of)
     work.save(x, after)
   elseif x.state == State.Leased and (verb == 'cancel' or verb == 'release') then
     if verb == 'release' then
@@ -243,8 +244,8 @@ function work.retry(x)
   after.ended_lease_clock, after.notified, after.retained = nil, nil, nil
   -- A task that ended between two runs has recorded the last one.
   local last = x.history and x.history[#x.history]
-  if x.leased and not (last and last.incarnation == x.incarnation and last.attempt == x.attempt) then
-    remember(after, x.state == State.Done and AttemptEnd.Done or AttemptEnd.Error, x.ended or work.now)
+  if x.leased and not (last and is_same(last.token, x.token)) then
+    remember(after, x.state == State.Done and AttemptEnd.done or AttemptEnd.error, x.ended or work.now)
   end
   after.holds_name = x.unique and true or nil
   after.deadline = x.deadline and x.deadline > work.now and x.deadline or nil

@@ -54,7 +54,7 @@ fn failures_wait_alike() {
     let mut random = StdRng::seed_from_u64(8);
     let script = format!(
         "{POLICY}
-        local policy = {{ 1, 1, tonumber(ARGV[1]), tonumber(ARGV[2]) }}
+        local policy = {{ backoff = tonumber(ARGV[1]), max_backoff = tonumber(ARGV[2]) }}
         return string.format('%.0f', wait_of(policy, tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])))"
     );
     for round in 0..2_000 {
@@ -105,4 +105,36 @@ fn the_bounds_are_those_of_the_contract() {
     ] {
         assert_eq!(of(name), value, "{name}");
     }
+}
+
+/// Choices are stored as the numbers of their variants.
+#[test]
+fn the_numbers_of_choices_are_those_of_the_contract() {
+    use contract::{AttemptEnd, EdgeState, OnFailure, State, Stop};
+    let check = |table: &str, variants: &[(String, usize)]| {
+        let begin = LIMITS.find(&format!("local {table} = {{")).unwrap_or_else(|| panic!("no {table}"));
+        let text = LIMITS[begin..].split_once('{').unwrap().1.split_once('}').unwrap().0;
+        let stored: Vec<_> = text.split(',').map(str::trim).filter(|one| !one.is_empty()).collect();
+        let expected: Vec<_> = variants.iter().map(|(name, number)| format!("{name} = {number}")).collect();
+        assert_eq!(stored, expected, "{table}");
+    };
+    check("State", &State::ALL.map(|state| (format!("{state:?}"), state as usize)));
+    check("STATES", &State::ALL.map(|state| (state.to_string(), state as usize)));
+    let edges =
+        [EdgeState::New, EdgeState::Open, EdgeState::Held, EdgeState::Met, EdgeState::Failed, EdgeState::Cut];
+    check("EdgeState", &edges.map(|state| (format!("{state:?}"), state as usize)));
+    let actions = [OnFailure::Cancel, OnFailure::Run, OnFailure::Wait];
+    check("OnFailure", &actions.map(|action| (action.as_str().to_owned(), action as usize)));
+    let stops = [Stop::Cancel, Stop::Deadline, Stop::Release];
+    check("Stop", &stops.map(|stop| (format!("{stop:?}"), stop as usize)));
+    let ends = [
+        AttemptEnd::Done,
+        AttemptEnd::Error,
+        AttemptEnd::Retry,
+        AttemptEnd::Released,
+        AttemptEnd::Stopped,
+        AttemptEnd::Died,
+        AttemptEnd::Lost,
+    ];
+    check("AttemptEnd", &ends.map(|end| (format!("{end:?}").to_lowercase(), end as usize)));
 }

@@ -70,7 +70,7 @@ async fn other_layouts_and_a_lost_row_are_named() {
         row.version = tonumber(ARGV[1])
         return redis.call('HSET', KEYS[1], '', cmsgpack.pack(row))";
     for (version, kind, expected) in [
-        ("4", StateErrorKind::NewerVersion, "stored in layout 4, this program reads layout 3: upgrade it"),
+        ("5", StateErrorKind::NewerVersion, "stored in layout 5, this program reads layout 4: upgrade it"),
         ("1", StateErrorKind::Unsupported, "stored in layout 1"),
         ("", StateErrorKind::Foreign, "has no version"),
     ] {
