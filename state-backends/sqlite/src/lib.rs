@@ -65,7 +65,7 @@
 //! | `interval_queue_task_queue` | queue: its settings and clocks |
 //! | `interval_queue_task_worker` | worker that is alive, or died within the hour |
 //! | `interval_queue_task_kind`, `_key`, `_schedule` | kind, key with settings, and schedule |
-//! | `interval_queue_task_count` | kind and state: the number of tasks, stored together with them |
+//! | `interval_queue_task_count` | kind and state: the number of tasks, stored together with them; no kind: notifications |
 //! | `interval_queue_task_schema` | (one row: the version of these tables) |
 //!
 //! Use the view `interval_queue_tasks` to read tasks by hand:

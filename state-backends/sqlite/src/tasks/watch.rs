@@ -246,7 +246,9 @@ impl Drop for End {
 fn notification_numbers(queues: &Snapshot) -> impl Fn(&Connection) -> Result<Vec<Option<i64>>, Fault> {
     |on| {
         check_version(on)?;
-        let mut select = on.prepare_cached("SELECT news FROM interval_queue_task_queue WHERE name = ?1")?;
+        let sql = "SELECT last.number FROM interval_queue_task_queue AS queue JOIN interval_queue_task_count AS last \
+                   ON last.queue = queue.number AND last.kind = '' AND last.counted = 'news' WHERE queue.name = ?1";
+        let mut select = on.prepare_cached(sql)?;
         let of = |(queue, _): &(QueueName, Option<i64>)| {
             Ok(select.query_row([queue.as_str()], |row| row.get(0)).optional()?)
         };

@@ -10,8 +10,6 @@ INSERT INTO interval_queue_task_schema VALUES (1, 1);
 CREATE TABLE interval_queue_task_queue (
     number INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
-    -- Rises when those who wait for work are to look.
-    news INTEGER NOT NULL DEFAULT 0,
     -- JSON. None, and all that follows: only the number is given out.
     settings TEXT CHECK (settings IS NULL OR json_valid(settings)),
     paused INTEGER NOT NULL DEFAULT 0,
@@ -181,7 +179,8 @@ CREATE TABLE interval_queue_task_schedule (
 -- # Counts and durations
 
 CREATE TABLE interval_queue_task_count (
-    -- Tasks by state, and all that ever were in it. Always equal to what interval_queue_task has.
+    -- Tasks by state, and all that ever were in it. Always equal to what interval_queue_task has. Without a kind: 'news', the
+    -- number of the last notification of waiting workers. Here it costs no page more.
     queue INTEGER NOT NULL,
     kind TEXT NOT NULL,
     counted TEXT NOT NULL,

@@ -367,7 +367,7 @@ impl Tables<'_> {
         let queue = self.number()?;
         let sql = "SELECT kind, counted, sum(before), sum(stored) FROM (\
                    SELECT kind, counted, number AS before, 0 AS stored FROM interval_queue_task_count \
-                   WHERE queue = ?1 AND counted NOT LIKE 'ever%' \
+                   WHERE queue = ?1 AND kind <> '' AND counted NOT LIKE 'ever%' \
                    UNION ALL SELECT kind, state, 0, count(*) FROM interval_queue_task WHERE queue = ?1 GROUP BY kind, state) \
                    GROUP BY kind, counted HAVING sum(before) <> sum(stored)";
         let mut all = self.all(sql, [queue], |row| {
@@ -383,8 +383,7 @@ impl Tables<'_> {
     pub(super) fn all_counts(&mut self) -> Result<Vec<(Kind, Counted, u64)>, Fault> {
         self.write_counts()?;
         let queue = self.number()?;
-        let sql =
-            "SELECT kind, counted, number FROM interval_queue_task_count WHERE queue = ?1 AND number > 0";
+        let sql = "SELECT kind, counted, number FROM interval_queue_task_count WHERE queue = ?1 AND kind <> '' AND number > 0";
         let mut counts = self.all(sql, [queue], |row| {
             let reader = &mut RowReader::of(row);
             let kind: Kind = reader.named("no kind")?;

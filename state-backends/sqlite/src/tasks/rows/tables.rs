@@ -74,7 +74,8 @@ impl<'c> Tables<'c> {
             return Ok(None);
         }
         let queue = self.made_number()?;
-        let sql = "UPDATE interval_queue_task_queue SET news = news + 1 WHERE number = ?1 RETURNING news";
+        let sql = "INSERT INTO interval_queue_task_count (queue, kind, counted, number) VALUES (?1, '', 'news', 1) \
+                   ON CONFLICT DO UPDATE SET number = number + 1 RETURNING number";
         // A statement that returns rows takes effect only when all rows were read.
         let numbers = self.all(sql, [queue], |row| Ok(row.get(0)?))?;
         Ok(numbers.into_iter().next())
