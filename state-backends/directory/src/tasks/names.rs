@@ -28,8 +28,17 @@ pub(super) const STATES: [State; 9] = [
 ];
 
 /// Names in the root directory that no queue may have.
-const RESERVED_NAMES: [&str; 8] =
-    ["README", "layout.json", "pace.json", "index.db", "lock", "lock-gate", "done", TEMPORARY_DIR];
+const RESERVED_NAMES: [&str; 9] = [
+    "README",
+    "layout.json",
+    "pace.json",
+    "index.db",
+    "lock",
+    "lock-gate",
+    "lock-gate2",
+    "done",
+    TEMPORARY_DIR,
+];
 /// File systems limit names to 255 bytes; endings need the rest.
 const MAX_NAME_BYTES: usize = 240;
 /// Usual bytes of a path after the name of its queue.

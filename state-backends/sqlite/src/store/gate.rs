@@ -3,8 +3,8 @@
 //!
 //! SQLite has no fair order: a process that finds the database locked retries after a pause, and
 //! its share is a matter of chance. The operating system wakes a process that waits for a file lock
-//! immediately, so shares are even. Fairness may be given up, progress may not: a process that waits
-//! in vain ignores the gate for a while.
+//! immediately, so shares are even. A process that waits in vain ignores the file for a while: its
+//! holder may be stopped.
 
 use std::{
     fs::{File, OpenOptions},
@@ -21,20 +21,27 @@ use interval_queue_store::files::{beside, lock};
 const TIMEOUT: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 const HOLDS: u32 = 10;
 
-/// How long the gate is ignored after a time-out: twice as long after each further one.
+/// How long a file is ignored after a time-out: twice as long after each further one.
 const IGNORED: (Duration, Duration) = (Duration::from_millis(32), Duration::from_secs(1));
 
-/// The locked file next to the database.
+/// The locked file next to the database, and a second one for the time in which the first is
+/// ignored: without a turn, one process alone might get the database.
 #[derive(Debug)]
 pub struct Gate {
+    doors: [Door; 2],
+    /// The index of the door that is held, and since when.
+    held: Option<(usize, Instant)>,
+    last_hold: Duration,
+}
+
+#[derive(Debug)]
+struct Door {
     path: PathBuf,
     /// `None`: not opened yet, or cannot be created; then every process passes. The gate does not
     /// protect the database; it only makes waiting fair.
     turns: Option<Arc<Turns>>,
-    held_since: Option<Instant>,
-    last_hold: Duration,
     ignored_until: Option<Instant>,
-    /// How long the gate is ignored after the next time-out.
+    /// How long the file is ignored after the next time-out.
     ignored: Duration,
 }
 
@@ -63,21 +70,43 @@ enum Turn {
 impl Gate {
     /// The gate of the database at this path.
     pub fn beside(database: &Path) -> Self {
-        Self {
-            path: beside(database, "-gate"),
+        let door = |suffix| Door {
+            path: beside(database, suffix),
             turns: None,
-            held_since: None,
-            last_hold: Duration::ZERO,
             ignored_until: None,
             ignored: IGNORED.0,
-        }
+        };
+        Self { doors: ["-gate", "-gate2"].map(door), held: None, last_hold: Duration::ZERO }
     }
 
     /// Waits until no other process is between the gate and [`leave`](Self::leave), or until the
     /// time-out. Must not be called while the gate is held.
     pub fn pass(&mut self) {
+        let timeout = (self.last_hold * HOLDS).clamp(TIMEOUT.0, TIMEOUT.1);
+        let passed = self.doors.iter_mut().position(|door| door.pass(timeout));
+        self.held = passed.map(|door| (door, now()));
+    }
+
+    /// How long the gate has been held. `None`: it is not held.
+    pub fn held_for(&self) -> Option<Duration> {
+        self.held.map(|(_, since)| now() - since)
+    }
+
+    /// Lets the next process pass.
+    pub fn leave(&mut self) {
+        let Some((door, since)) = self.held.take() else { return };
+        self.last_hold = now() - since;
+        if let Some(turns) = &self.doors[door].turns {
+            let _ = lock::unlock(&turns.file);
+        }
+    }
+}
+
+impl Door {
+    /// Whether the file was locked within the time-out.
+    fn pass(&mut self, timeout: Duration) -> bool {
         if self.ignored_until.is_some_and(|until| now() < until) {
-            return;
+            return false;
         }
         if self.turns.is_none() {
             let make = || OpenOptions::new().append(true).create(true).open(&self.path);
@@ -85,33 +114,21 @@ impl Gate {
             let file = File::open(&self.path).or_else(|_| make());
             self.turns = file.ok().and_then(Turns::start);
         }
-        let Some(turns) = &self.turns else { return };
-        if turns.wait((self.last_hold * HOLDS).clamp(TIMEOUT.0, TIMEOUT.1)) {
-            self.held_since = Some(now());
+        let Some(turns) = &self.turns else { return false };
+        if turns.wait(timeout) {
             self.ignored = IGNORED.0;
-        } else {
-            self.ignored_until = Some(now() + self.ignored);
-            self.ignored = IGNORED.1.min(self.ignored * 2);
+            return true;
         }
-    }
-
-    /// How long the gate has been held. `None`: it is not held.
-    pub fn held_for(&self) -> Option<Duration> {
-        self.held_since.map(|since| now() - since)
-    }
-
-    /// Lets the next process pass.
-    pub fn leave(&mut self) {
-        let (Some(held), Some(turns)) = (self.held_for(), &self.turns) else { return };
-        let _ = lock::unlock(&turns.file);
-        (self.held_since, self.last_hold) = (None, held);
+        self.ignored_until = Some(now() + self.ignored);
+        self.ignored = IGNORED.1.min(self.ignored * 2);
+        false
     }
 }
 
 impl Drop for Gate {
     fn drop(&mut self) {
         self.leave();
-        if let Some(turns) = &self.turns {
+        for turns in self.doors.iter().filter_map(|door| door.turns.as_ref()) {
             *turns.state() = Turn::Closed;
             turns.changed.notify_all();
         }
