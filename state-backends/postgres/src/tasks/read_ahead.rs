@@ -10,6 +10,7 @@ use interval_queue_contract::{Micros, QueueName};
 use interval_queue_task_contract::{
     Command, Cursor, Keep, MAX_HELD, MAX_LISTED, MAX_SCANNED, Order, Queue, Read, Selector, State, Step,
     TaskId, index,
+    rules::{BUDGET_PART, MAINTENANCE_BUDGET, MAINTENANCE_INTERVAL, MAX_LISTED_ROWS},
 };
 
 use super::{
@@ -17,14 +18,8 @@ use super::{
     view::{Lookup, Selection, Target},
 };
 
-/// Maximum number of tasks that the maintenance of one poll handles, by each kind of maintenance.
-const MAINTENANCE_BUDGET: u32 = 200;
 /// Minimum number of scheduled and added tasks to read for a poll that may admit tasks.
-const MIN_ADMITTED: u32 = 25;
-/// Maximum number of edges of a task that a read returns.
-const MAX_EDGES: u32 = 100;
-/// The first poll after this time does maintenance.
-const MAINTENANCE_INTERVAL: Micros = Micros::from_millis(100);
+const MIN_ADMITTED: u32 = MAINTENANCE_BUDGET / BUDGET_PART;
 /// Allowance for a delay between the estimated clock and the start of the transaction.
 const CLOCK_MARGIN: Micros = Micros::from_millis(50);
 /// After a failed attempt under the shared lock, this many polls use the exclusive lock.
@@ -164,8 +159,8 @@ pub(super) fn lookups(
             let bodies = [Target::Payload as fn(TaskId) -> Target, Target::Result, Target::Log];
             let bodies = bodies.into_iter().flat_map(|target| of(target, 1));
             let all = each(ids.iter().copied()).chain(bodies);
-            let edges = of(|id| Target::To(id, None, None), MAX_EDGES)
-                .chain(of(|id| Target::From(id, None), MAX_EDGES));
+            let edges = of(|id| Target::To(id, None, None), MAX_LISTED_ROWS)
+                .chain(of(|id| Target::From(id, None), MAX_LISTED_ROWS));
             distinct(all.chain(edges)).chain([Lookup::some(Target::Kinds, u32::MAX)]).collect()
         }
         Command::Read(Read::Page { selector, after, limit, .. }) => selected(selector, *after, *limit),

@@ -8,7 +8,7 @@ use crate::{Kind, Rows, Step, Stepped, Task};
 
 /// While a worker holds tasks, a step admits this fraction of the budget, or as many tasks as it
 /// lacks.
-const BUDGET_PART: u32 = 8;
+pub const BUDGET_PART: u32 = 8;
 
 /// Poll interval for a backlog, after a step without full maintenance.
 const POLL_INTERVAL: Micros = Micros::from_millis(1_000);

@@ -22,7 +22,7 @@ const LONGEST_SILENCE: Micros = Micros::new(KEEP_IDS.get() / 2);
 const MAX_SKIPPED: u64 = 1 << 20;
 
 /// Interval at which the lease clock is stored and full maintenance is done.
-pub(super) const MAINTENANCE_INTERVAL: Micros = Micros::from_millis(100);
+pub const MAINTENANCE_INTERVAL: Micros = Micros::from_millis(100);
 
 impl<R: Rows> Work<'_, R> {
     /// Computes the lease clock, without storing it.

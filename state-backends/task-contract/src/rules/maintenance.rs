@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// Budget of a step, in rows.
-pub(super) const MAINTENANCE_BUDGET: u32 = 200;
+pub const MAINTENANCE_BUDGET: u32 = 200;
 
 impl<R: Rows> Work<'_, R> {
     /// Returns whether more is due at once.

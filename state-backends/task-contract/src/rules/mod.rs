@@ -41,6 +41,12 @@ mod within;
 
 #[doc(hidden)]
 pub use within::End;
+/// Limits of lookups, for stores that read ahead.
+#[doc(hidden)]
+pub use {
+    admission::BUDGET_PART, clock::MAINTENANCE_INTERVAL, maintenance::MAINTENANCE_BUDGET,
+    read::MAX_LISTED_ROWS,
+};
 
 use std::{borrow::Cow, collections::BTreeSet};
 

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Maximum number of edges, inputs and held tasks per reply.
-const MAX_LISTED_ROWS: u32 = 100;
+pub const MAX_LISTED_ROWS: u32 = 100;
 
 /// Number of the most urgent ready tasks among which an overview finds the oldest.
 const HEAD_LEN: u32 = 20;
