@@ -87,7 +87,7 @@ async fn a_step_reads_few_pages_after_many_tasks_have_run() {
 /// T12: row versions that an open transaction retains are in the way of no lookup but that of ready tasks.
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn steps_beside_an_open_transaction_read_few_index_entries() {
+async fn steps_during_an_open_transaction_read_few_index_entries() {
     const MANY: u64 = 3_000;
     let server = server();
     let url = fresh_database(&server);
