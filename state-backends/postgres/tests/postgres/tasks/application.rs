@@ -3,32 +3,52 @@
 use std::{
     path::{Path, PathBuf},
     process::Command as Program,
+    sync::Mutex,
 };
 
 use interval_queue_postgres::PostgresTasks;
-use interval_queue_task_contract::TaskStore;
+use interval_queue_task_contract::{Change, Command, Read, Reply, SettingsChange, State, TaskStore};
+use interval_queue_test_support::files::skipped;
 
 use super::support::*;
 use crate::common::*;
 
-/// A Python that has a driver.
+/// A Python that has the drivers.
 fn python() -> PathBuf {
-    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("psycopg");
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-drivers");
     let python = place.join("bin/python");
     let has = |program: &Path| {
         Program::new(program)
-            .args(["-c", "import psycopg"])
+            .args(["-c", "import asyncpg, psycopg"])
             .output()
             .is_ok_and(|notified| notified.status.success())
     };
+    static INSTALLING: Mutex<()> = Mutex::new(());
+    let _installing = INSTALLING.lock();
     if !has(&python) {
         succeed(Program::new("python3").args(["-m", "venv", "--clear"]).arg(&place));
         let options = ["--quiet", "--disable-pip-version-check", "--retries", "1", "--timeout", "60"];
-        succeed(
-            Program::new(&python).args(["-m", "pip", "install"]).args(options).arg("psycopg[binary]==3.3.9"),
-        );
+        let drivers = ["psycopg[binary]==3.3.9", "asyncpg==0.32.0"];
+        succeed(Program::new(&python).args(["-m", "pip", "install"]).args(options).args(drivers));
     }
     python
+}
+
+/// A directory in which Node.js finds the drivers. `None`: there is no npm.
+fn node_modules() -> Option<PathBuf> {
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("node-drivers");
+    static INSTALLING: Mutex<()> = Mutex::new(());
+    let _installing = INSTALLING.lock();
+    if !place.join("node_modules/postgres/package.json").exists() {
+        Program::new("npm").arg("--version").output().ok()?;
+        std::fs::create_dir_all(&place).unwrap();
+        let options = ["--no-audit", "--no-fund", "--silent", "--no-save"];
+        let drivers = ["pg@8.23.1", "postgres@3.4.9"];
+        let install =
+            Program::new("npm").arg("install").args(options).args(drivers).current_dir(&place).output();
+        assert!(install.as_ref().unwrap().status.success(), "{install:?}");
+    }
+    Some(place)
 }
 
 fn succeed(program: &mut Program) -> String {
@@ -86,4 +106,225 @@ async fn a_task_of_a_python_transaction_runs_if_it_commits() {
     }
     assert_eq!(ran, [r#"{"order": 0}"#, r#"{"order": 2}"#, r#"{"order": 4}"#]);
     assert_eq!(tasks.queues().await.unwrap(), [mail()]);
+}
+
+/// The scripts add an order and its task in one transaction, which they roll back or commit. Then they make
+/// calls that are refused, and print each error. The second time they complete a task, twice.
+const PSYCOPG: &str = r#"
+import json, sys
+import psycopg
+
+url, refused, *run = sys.argv[1:]
+with psycopg.connect(url, autocommit=True) as connection:
+    def attempt(number, call, parameters, commits=True):
+        try:
+            with connection.transaction() as transaction:
+                connection.execute("INSERT INTO orders VALUES (%s)", [number])
+                connection.execute(call, parameters)
+                if not commits:
+                    raise psycopg.Rollback(transaction)
+        except psycopg.Error as error:
+            print(error.sqlstate, error.diag.message_primary)
+    if run:
+        complete = "SELECT interval_queue.complete_task('mail', %s, %s, %s)"
+        for number in [20, 21]:
+            attempt(number, complete, [*run, '"sent"'])
+    else:
+        add = "SELECT interval_queue.add_task('mail', 'send', %s, %s)"
+        attempt(1, add, ['{"order": 1}', '{"unique": "only"}'])
+        attempt(2, add, ['{"order": 2}', '{}'], commits=False)
+        for number, parameters in enumerate(json.loads(refused), 10):
+            attempt(number, add, parameters)
+"#;
+
+const ASYNCPG: &str = r#"
+import asyncio, json, sys
+import asyncpg
+
+async def main(url, refused, *run):
+    connection = await asyncpg.connect(url)
+    async def attempt(number, call, parameters, commits=True):
+        transaction = connection.transaction()
+        await transaction.start()
+        try:
+            await connection.execute("INSERT INTO orders VALUES ($1)", number)
+            await connection.fetchval(call, *parameters)
+        except asyncpg.PostgresError as error:
+            print(error.sqlstate, error.message)
+            await transaction.rollback()
+        else:
+            await (transaction.commit() if commits else transaction.rollback())
+    if run:
+        complete = "SELECT interval_queue.complete_task('mail', $1, $2, $3)"
+        for number in [20, 21]:
+            await attempt(number, complete, [*run, '"sent"'])
+    else:
+        add = "SELECT interval_queue.add_task('mail', 'send', $1, $2)"
+        await attempt(1, add, ['{"order": 1}', '{"unique": "only"}'])
+        await attempt(2, add, ['{"order": 2}', '{}'], commits=False)
+        for number, parameters in enumerate(json.loads(refused), 10):
+            await attempt(number, add, parameters)
+    await connection.close()
+
+asyncio.run(main(*sys.argv[1:]))
+"#;
+
+const PG: &str = r#"
+const { Client } = require("pg");
+const client = new Client({ connectionString: process.argv[1] });
+const begin = async (work) => {
+  await client.query("BEGIN");
+  try {
+    await work((text, values) => client.query(text, values));
+    await client.query("COMMIT");
+  } catch (error) {
+    await client.query("ROLLBACK");
+    throw error;
+  }
+};
+client.connect().then(() => main(begin)).finally(() => client.end());
+"#;
+
+const POSTGRES_JS: &str = r#"
+const sql = require("postgres")(process.argv[1], { max: 1, onnotice: () => {} });
+const begin = (work) => sql.begin((transaction) => work((text, values) => transaction.unsafe(text, values)));
+main(begin).finally(() => sql.end());
+"#;
+
+const NODE: &str = r#"
+async function main(begin) {
+  const [refused, ...run] = process.argv.slice(2);
+  const attempt = (number, call, values, commits = true) =>
+    begin(async (query) => {
+      await query("INSERT INTO orders VALUES ($1)", [number]);
+      await query(call, values);
+      if (!commits) throw { code: "rollback" };
+    }).catch((error) => {
+      if (error.code !== "rollback") console.log(error.code, error.message);
+    });
+  if (run.length) {
+    const complete = "SELECT interval_queue.complete_task('mail', $1, $2, $3)";
+    for (const number of [20, 21]) await attempt(number, complete, [...run, '"sent"']);
+  } else {
+    const add = "SELECT interval_queue.add_task('mail', 'send', $1, $2)";
+    await attempt(1, add, ['{"order": 1}', '{"unique": "only"}']);
+    await attempt(2, add, ['{"order": 2}', "{}"], false);
+    let number = 10;
+    for (const values of JSON.parse(refused)) await attempt(number++, add, values);
+  }
+}
+"#;
+
+async fn a_driver_adds_and_completes(mut program: impl FnMut() -> Program + Send + 'static) {
+    let server = server();
+    let url = fresh_database(&server);
+    let tasks = PostgresTasks::connect(&url).await.unwrap();
+    let application = session(&url).await;
+    application.batch_execute("CREATE TABLE orders (number integer PRIMARY KEY)").await.unwrap();
+    let mut worker = Hand::serving(&tasks, 1, "send");
+    worker.step(vec![], 0).await;
+    // A tenth of the default limit, because the arguments of a program have one, too.
+    let limit = SettingsChange { max_payload: Some(10_000), ..SettingsChange::default() };
+    tasks.apply(&mail(), Command::Change(Change::Set(limit))).await.unwrap();
+    let (new, missing) = (id(8).uuid(), id(9).uuid());
+    let large = format!("\"{}\"", "x".repeat(20_000));
+    let refused = serde_json::json!([
+        ["1", r#"{"unique": "only", "on_conflict": "refuse"}"#],
+        ["1", format!(r#"{{"id": "{new}", "after": "{missing}"}}"#)],
+        [large, format!(r#"{{"id": "{new}"}}"#)],
+        ["1", r#"{"dely": "1 s"}"#],
+    ]);
+    let mut run = async |arguments: Vec<String>| {
+        let mut program = program();
+        program.args([url.clone(), refused.to_string()]).args(arguments);
+        let printed = tokio::task::spawn_blocking(move || succeed(&mut program)).await.unwrap();
+        printed.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let printed = run(vec![]).await;
+    let leased = worker.step(vec![], 9).await.leased;
+    assert_eq!(leased.len(), 1, "{printed:?}");
+    assert_eq!(leased[0].payload.as_str(), r#"{"order": 1}"#);
+    let (first, token) = (leased[0].task.id, leased[0].task.token.to_string());
+    assert_eq!(
+        printed[..3],
+        [
+            format!(
+                "23505 task {first} has the unique name \"only\" and is in state ready: nothing was added; wait until it has \
+                 ended, cancel it, or keep or replace it"
+            ),
+            format!(
+                "23503 task {new} waits for {missing}, which is not stored here: name an earlier task of the batch, or one \
+                 that is there"
+            ),
+            format!(
+                "22023 the payload of task {new} has 20002 bytes: this queue stores at most 10000, so store what is large \
+                 elsewhere and add where it is"
+            ),
+        ]
+    );
+    assert!(
+        printed[3].starts_with("22023 unknown option \"dely\": the options are id, priority"),
+        "{printed:?}"
+    );
+    let printed = run(vec![first.to_string(), token.clone()]).await;
+    let stale = "is not leased with token";
+    assert_eq!(
+        printed,
+        [format!("55000 task {first} {stale} {token} any more: roll back, it is another run's to do")]
+    );
+    let Reply::Tasks(found) = tasks.apply(&mail(), Command::Read(Read::Tasks(vec![first]))).await.unwrap()
+    else {
+        panic!("no tasks")
+    };
+    let ended = found[0].as_ref().unwrap();
+    assert_eq!((ended.task.state, ended.result.as_ref().unwrap().as_str()), (State::Done, "\"sent\""));
+    let orders = application.query("SELECT number FROM orders ORDER BY 1", &[]).await.unwrap();
+    assert_eq!(orders.iter().map(|row| row.get(0)).collect::<Vec<i32>>(), [1, 20]);
+}
+
+async fn a_python_driver_adds_and_completes(script: &'static str) {
+    let python = tokio::task::spawn_blocking(python).await.unwrap();
+    a_driver_adds_and_completes(move || {
+        let mut program = Program::new(&python);
+        program.args(["-c", script]);
+        program
+    })
+    .await;
+}
+
+async fn a_node_driver_adds_and_completes(name: &str, script: &'static str) {
+    let Some(place) = tokio::task::spawn_blocking(node_modules).await.unwrap() else {
+        return skipped(name, "npm");
+    };
+    let script = format!("{NODE}{script}");
+    a_driver_adds_and_completes(move || {
+        let mut program = Program::new("node");
+        program.current_dir(&place).args(["-e", &script, "--"]);
+        program
+    })
+    .await;
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql and python3: scripts/test runs it"]
+async fn psycopg_adds_and_completes() {
+    a_python_driver_adds_and_completes(PSYCOPG).await;
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql and python3: scripts/test runs it"]
+async fn asyncpg_adds_and_completes() {
+    a_python_driver_adds_and_completes(ASYNCPG).await;
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql and npm: scripts/test runs it"]
+async fn pg_of_node_adds_and_completes() {
+    a_node_driver_adds_and_completes("pg_of_node_adds_and_completes", PG).await;
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql and npm: scripts/test runs it"]
+async fn postgres_js_adds_and_completes() {
+    a_node_driver_adds_and_completes("postgres_js_adds_and_completes", POSTGRES_JS).await;
 }

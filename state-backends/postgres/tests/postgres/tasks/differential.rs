@@ -122,11 +122,11 @@ impl Within for ByFunctions {
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn random_calls_of_functions_do_the_same_as_the_rules() {
     let (mut leased, mut added) = (0, 0);
-    for seed in 1..=6 {
+    for seed in 1..=4 {
         let store = ByFunctions::new().await;
         let target = Target { store: store.clone(), clock: store.clock.clone(), copies: None };
         leased += compare_with_ends(seed, 250, &target, Some(&*store)).await.unwrap();
         added += store.added.load(Ordering::Relaxed);
     }
-    assert!(leased > 75 && added > 150, "{leased} tasks were leased, {added} added by functions");
+    assert!(leased > 50 && added > 100, "{leased} tasks were leased, {added} added by functions");
 }

@@ -14,4 +14,5 @@ mod support;
 mod task_conformance;
 mod task_places;
 mod task_prepared;
+mod within_bad_input;
 mod within_tests;
