@@ -1,10 +1,10 @@
 //! Stored tasks on real servers.
 
-mod application;
 mod bad_input;
 mod completed;
 mod cost;
 mod differential;
+mod drivers;
 mod followed;
 mod interleaved;
 mod load;
