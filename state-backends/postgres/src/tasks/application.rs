@@ -9,8 +9,8 @@ const SAVE: &str = "SAVEPOINT interval_queue";
 const KEEP: &str = "RELEASE SAVEPOINT interval_queue";
 const UNDO: &str = "ROLLBACK TO SAVEPOINT interval_queue; RELEASE SAVEPOINT interval_queue";
 
-/// A transaction of an application: `&tokio_postgres::Transaction`, or with the feature `sqlx`
-/// `&mut PgConnection`, which `&mut *transaction` is.
+/// A transaction of an application: `&tokio_postgres::Transaction`. Other drivers call the SQL
+/// functions.
 pub trait ApplicationTransaction: driver::Driver {}
 
 /// A call of an SQL function. Arguments are texts with the types that the function takes.
