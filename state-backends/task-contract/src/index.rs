@@ -5,7 +5,6 @@
 use std::collections::BTreeSet;
 
 use interval_queue_contract::Micros;
-use uuid::Uuid;
 
 use crate::{Key, Kind, Rank, State, Task, TaskId, WorkerId};
 
@@ -23,8 +22,8 @@ pub trait Index: 'static {
     fn order(task: &Task) -> Option<Self::Order>;
     /// All entries.
     fn all(entries: &Entries) -> &BTreeSet<(Self::Columns, Self::Order)>;
-    /// The values of the columns in SQL.
-    fn values(columns: &Self::Columns) -> Vec<Value>;
+    /// The values of the columns as texts, of which SQL makes their types.
+    fn values(columns: &Self::Columns) -> Vec<String>;
 }
 
 /// A declaration in SQL. Each index begins with the queue.
@@ -41,6 +40,11 @@ pub struct Declared {
 }
 
 impl Declared {
+    /// The condition after another one.
+    pub fn and(&self) -> String {
+        if self.condition.is_empty() { String::new() } else { format!(" AND {}", self.condition) }
+    }
+
     /// SQL that creates the index unless it exists.
     pub fn creation(&self) -> String {
         let Self { name, columns, order, condition } = self;
@@ -50,35 +54,6 @@ impl Declared {
             "CREATE INDEX IF NOT EXISTS interval_queue_task_{name} ON interval_queue_task ({columns}){condition};\n"
         )
     }
-}
-
-/// The value of a column in SQL.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "each is named after its type")]
-pub enum Value {
-    Text(String),
-    Int(i64),
-    Truth(bool),
-    Id(Uuid),
-}
-
-macro_rules! value {
-    ($($type:ty: $column:ident => $value:expr;)*) => {
-        $(impl From<&$type> for Value {
-            fn from($column: &$type) -> Self {
-                $value
-            }
-        })*
-    };
-}
-
-value! {
-    Kind: kind => Self::Text(kind.to_string());
-    Key: key => Self::Text(key.to_string());
-    State: state => Self::Text(state.to_string());
-    i32: number => Self::Int((*number).into());
-    bool: truth => Self::Truth(*truth);
-    WorkerId: worker => Self::Id(worker.uuid());
 }
 
 /// The order of an index, which ends with the id of the task.
@@ -155,56 +130,36 @@ macro_rules! sql {
     (any $(($($one:tt)*))*) => { format!("({})", [$(sql!($($one)*)),*].join(" OR ")) };
 }
 
-macro_rules! column {
-    ($x:ident unique_name $type:ty) => {
-        $x.unique.as_ref()?.name.clone()
-    };
-    ($x:ident $column:ident $type:ty) => {
-        Option::<$type>::from($x.$column.clone())?
-    };
+#[rustfmt::skip]
+macro_rules! text {
+    ($column:ident bool) => { u8::from(*$column).to_string() };
+    ($column:ident $type:ident) => { $column.to_string() };
 }
 
+#[rustfmt::skip]
+macro_rules! value {
+    ($x:ident unique_name $type:ident) => { $x.unique.as_ref()?.name.clone() };
+    ($x:ident $column:ident $type:ident) => { Option::<$type>::from($x.$column.clone())? };
+}
+
+#[rustfmt::skip]
 macro_rules! order {
-    (type rank $at:ident) => {
-        Rank
-    };
-    (type time $at:ident) => {
-        (Micros, TaskId)
-    };
-    (type $id:ident) => {
-        TaskId
-    };
-    (sql rank $at:ident) => {
-        &[stringify!($at), "added", "position", "id"]
-    };
-    (sql time $at:ident) => {
-        &[stringify!($at), "id"]
-    };
-    (sql id) => {
-        &["id"]
-    };
-    (sql none) => {
-        &[]
-    };
-    ($x:ident rank due) => {
-        $x.order()
-    };
-    ($x:ident rank not_before) => {
-        $x.start_order()
-    };
-    ($x:ident rank line) => {
-        $x.key_order()
-    };
-    ($x:ident time $at:ident) => {
-        (Option::<Micros>::from($x.$at)?, $x.id)
-    };
-    ($x:ident $id:ident) => {
-        $x.id
-    };
+    (type rank $at:ident) => { Rank };
+    (type time $at:ident) => { (Micros, TaskId) };
+    (type $id:ident) => { TaskId };
+    (sql rank $at:ident) => { &[stringify!($at), "added", "position", "id"] };
+    (sql time $at:ident) => { &[stringify!($at), "id"] };
+    (sql id) => { &["id"] };
+    (sql none) => { &[] };
+    ($x:ident rank due) => { $x.order() };
+    ($x:ident rank not_before) => { $x.start_order() };
+    ($x:ident rank line) => { $x.key_order() };
+    ($x:ident time $at:ident) => { (Option::<Micros>::from($x.$at)?, $x.id) };
+    ($x:ident $id:ident) => { $x.id };
 }
 
 macro_rules! indexes {
-    ($($(#[$doc:meta])* $name:ident = $field:ident ($($column:ident: $type:ty),*) by ($($order:tt)*)
+    ($($(#[$doc:meta])* $name:ident = $field:ident ($($column:ident: $type:ident),*) by ($($order:tt)*)
         where $(($($condition:tt)*))*;)*
     ) => {
         $($(#[$doc])* #[derive(Clone, Copy, Debug)] pub struct $name;
@@ -216,7 +171,7 @@ macro_rules! indexes {
 
             fn entry(x: &Task) -> Option<(Self::Columns, Self::Order)> {
                 let is_included = true $(&& (holds!(x $($condition)*)))*;
-                if is_included { Some((($(column!(x $column $type),)*), Self::order(x)?)) } else { None }
+                if is_included { Some((($(value!(x $column $type),)*), Self::order(x)?)) } else { None }
             }
 
             fn order(x: &Task) -> Option<Self::Order> {
@@ -227,8 +182,8 @@ macro_rules! indexes {
                 &entries.$field
             }
 
-            fn values(($($column,)*): &Self::Columns) -> Vec<Value> {
-                vec![$($column.into()),*]
+            fn values(($($column,)*): &Self::Columns) -> Vec<String> {
+                vec![$(text!($column $type)),*]
             }
         })*
 

@@ -36,6 +36,11 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    /// The SQL type of a value.
+    pub(super) fn one(self) -> &'static str {
+        self.list().0.trim_end_matches("[]")
+    }
+
     /// The SQL type of a list of values.
     pub(super) fn list(self) -> (&'static str, Type) {
         match self {

@@ -14,7 +14,7 @@ use interval_queue_memory::Tables;
 use interval_queue_task_conformance::{differential::compare, fuzzer::Target as StoreUnderTest, hand};
 use interval_queue_task_contract::{
     Change, ChangeTasks, Key, NewTask, Rows, Selector, State, Step, Task, TaskId, TaskStore, Verb,
-    index::{self, Index, Sort as _, Value},
+    index::{self, Index, Sort as _},
 };
 
 use super::*;
@@ -89,8 +89,8 @@ fn first(mut tasks: Vec<&Task>, limit: u32) -> LookupResult {
 }
 
 /// Tasks of the index with this number and with these columns, up to an instant if it is not zero.
-fn look(tables: &Tables, number: usize, values: &[Value], until: Micros, limit: u32) -> Vec<Task> {
-    fn of<I: Index>(tables: &Tables, values: &[Value], until: Micros) -> Vec<Task> {
+fn look(tables: &Tables, number: usize, values: &[String], until: Micros, limit: u32) -> Vec<Task> {
+    fn of<I: Index>(tables: &Tables, values: &[String], until: Micros) -> Vec<Task> {
         let is_included = |x: &&Task| {
             let is_early = |order: I::Order| until == Micros::ZERO || order.instant() <= until;
             I::entry(x).is_some_and(|(columns, order)| I::values(&columns) == values && is_early(order))
@@ -99,20 +99,16 @@ fn look(tables: &Tables, number: usize, values: &[Value], until: Micros, limit: 
         tasks.sort_by_key(|x| I::order(x));
         tasks
     }
-    let mut tasks = match number {
-        index::Name::NUMBER => of::<index::Name>(tables, values, until),
-        index::Added::NUMBER => of::<index::Added>(tables, values, until),
-        index::Scheduled::NUMBER => of::<index::Scheduled>(tables, values, until),
-        index::Leased::NUMBER => of::<index::Leased>(tables, values, until),
-        index::ToStop::NUMBER => of::<index::ToStop>(tables, values, until),
-        index::ReadyHolder::NUMBER => of::<index::ReadyHolder>(tables, values, until),
-        index::Line::NUMBER => of::<index::Line>(tables, values, until),
-        index::Unserved::NUMBER => of::<index::Unserved>(tables, values, until),
-        index::Deadline::NUMBER => of::<index::Deadline>(tables, values, until),
-        index::Unnotified::NUMBER => of::<index::Unnotified>(tables, values, until),
-        index::Ended::NUMBER => of::<index::Ended>(tables, values, until),
-        _ => panic!("no lookup reads the index {number}"),
-    };
+    macro_rules! of {
+        ($($index:ident)*) => {
+            match number {
+                $(index::$index::NUMBER => of::<index::$index>(tables, values, until),)*
+                _ => panic!("no lookup reads the index {number}"),
+            }
+        };
+    }
+    let mut tasks =
+        of!(Name Added Scheduled Leased ToStop ReadyHolder Line Unserved Deadline Unnotified Ended);
     tasks.truncate(limit as usize);
     tasks
 }

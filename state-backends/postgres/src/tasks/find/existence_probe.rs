@@ -4,7 +4,7 @@
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
     TaskId,
-    index::{self, Index as _, Value},
+    index::{self, Index as _},
 };
 use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
@@ -48,11 +48,8 @@ pub(in crate::tasks) fn has_probe(lookup: &Lookup) -> bool {
 /// Adds an empty result to the read set for each lookup that would find nothing. The other lookups
 /// remain missing.
 pub(in crate::tasks) fn probe(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
-    let worker = lookups.iter().find_map(|lookup| match &lookup.target {
-        Target::Look(index::ToStop::NUMBER, values) => match values[..] {
-            [Value::Id(worker)] => Some(worker),
-            _ => None,
-        },
+    let worker: Option<Uuid> = lookups.iter().find_map(|lookup| match &lookup.target {
+        Target::Look(index::ToStop::NUMBER, values) => values.first()?.parse().ok(),
         _ => None,
     });
     let ups = lookups.iter().filter_map(|lookup| match lookup.target {

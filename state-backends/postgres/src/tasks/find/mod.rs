@@ -9,6 +9,9 @@ mod existence_probe;
 pub(super) mod others;
 mod selection;
 mod tasks;
+#[cfg(test)]
+#[path = "../../../tests/unit/find_unit.rs"]
+mod tests;
 
 use std::{collections::HashMap, mem::discriminant, sync::LazyLock};
 

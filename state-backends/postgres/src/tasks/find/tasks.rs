@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
-use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
     Json, Key, Kind, MAX_REPLY, Task, TaskId,
-    index::{self, Declared, Index as _, Value},
+    index::{self, Declared, Index as _},
 };
 use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
@@ -15,7 +14,7 @@ use super::{
     selection::{scan_end, select},
 };
 use crate::tasks::{
-    columns::{self, SELECTED, Values, read},
+    columns::{COLUMNS, Column, SELECTED, read},
     row_reader::{RowReader, micros},
     view::{Lookup, LookupResult, ReadSet, Target},
 };
@@ -147,75 +146,45 @@ pub(super) fn page(scope: Scope, lookup: Lookup) -> LookupQuery {
 
 /// Looks up tasks of an index.
 pub(super) fn look(scope: Scope, number: usize, lookups: Vec<Lookup>) -> LookupQuery {
-    let Declared { columns, order, condition, .. } = &DECLARED[number];
-    let mut names = "most, until".to_owned();
-    let mut arrays = "$2::bigint[], $3::bigint[]".to_owned();
-    let mut conditions = format!("t.queue = $1 AND {condition}");
+    let declared = &DECLARED[number];
+    let Declared { columns, order, .. } = declared;
     let untils: Vec<i64> = lookups.iter().map(|lookup| micros(lookup.until)).collect();
-    let mut values = Vec::new();
+    let (mut names, mut lists, mut conditions) = (String::new(), String::new(), declared.and());
     for (n, column) in columns.iter().enumerate() {
-        let of_column = lookups.iter().filter_map(|lookup| match &lookup.target {
-            Target::Look(_, values) => values.get(n),
-            _ => None,
-        });
-        let (sql, kind, list) = list(of_column);
+        let is_column = |one: &&Column| one.name == *column;
+        let kind = COLUMNS.iter().find(is_column).map_or("text", |column| column.kind.one());
         _ = write!(names, ", c{n}");
-        _ = write!(arrays, ", ${}::{sql}", n + 4);
-        _ = write!(conditions, " AND t.{column} = a.c{n}");
-        values.push((list, kind));
+        _ = write!(lists, ", ${}::text[]", n + 4);
+        _ = write!(conditions, " AND t.{column} = a.c{n}::{kind}");
     }
-    if lookups.iter().any(|lookup| lookup.until > Micros::ZERO) {
-        _ = write!(conditions, " AND t.{} <= a.until", order.first().unwrap_or(&"id"));
+    if let (Some(at), true) = (order.first(), untils.iter().any(|until| *until > 0)) {
+        _ = write!(conditions, " AND t.{at} <= a.until");
     }
-    let order = if order.is_empty() { String::new() } else { format!(" ORDER BY {}", order.join(", ")) };
+    let order = if order.is_empty() { String::new() } else { format!("ORDER BY {}", order.join(", ")) };
     // A task stays while an open transaction adds a downstream to it.
-    let lock = if number == index::Ended::NUMBER && scope.writes { " FOR UPDATE SKIP LOCKED" } else { "" };
+    let lock = if number == index::Ended::NUMBER && scope.writes { "FOR UPDATE SKIP LOCKED" } else { "" };
     let sql = format!(
-        "SELECT a.n, l.* FROM unnest({arrays}) WITH ORDINALITY AS a ({names}, n), LATERAL (SELECT {} \
-         FROM interval_queue_task AS t WHERE {conditions}{order} LIMIT a.most{lock}) AS l",
+        "SELECT a.n, l.* FROM unnest($2::bigint[], $3::bigint[]{lists}) WITH ORDINALITY AS a (most, until{names}, n), \
+         LATERAL (SELECT {} FROM interval_queue_task AS t WHERE t.queue = $1{conditions} \
+         {order} LIMIT a.most {lock}) AS l",
         *SELECTED
     );
-    let query = query(scope, sql).with(limits(&lookups), Type::INT8_ARRAY).with(untils, Type::INT8_ARRAY);
-    let query = values.into_iter().fold(query, |query, (list, kind)| query.with_boxed(list, kind));
+    let mut query = query(scope, sql).with(limits(&lookups), Type::INT8_ARRAY).with(untils, Type::INT8_ARRAY);
+    for n in 0..columns.len() {
+        let values = lookups.iter().filter_map(|lookup| match &lookup.target {
+            Target::Look(_, values) => values.get(n).cloned(),
+            _ => None,
+        });
+        query = query.with(values.collect::<Vec<_>>(), Type::TEXT_ARRAY);
+    }
     lookup_query(lookups, query, read, LookupResult::Tasks).tasks()
 }
 
-/// The values of one column, as a list with its type in SQL.
-fn list<'v>(values: impl Iterator<Item = &'v Value>) -> (&'static str, Type, Values) {
-    let mut values = values.peekable();
-    macro_rules! all {
-        ($variant:ident) => {
-            Box::new(
-                values
-                    .filter_map(|value| match value {
-                        Value::$variant(value) => Some(value.clone()),
-                        _ => None,
-                    })
-                    .collect::<Vec<_>>(),
-            )
-        };
-    }
-    let kind = match values.peek() {
-        Some(Value::Int(_)) => columns::Kind::Int,
-        Some(Value::Truth(_)) => columns::Kind::Truth,
-        Some(Value::Id(_)) => columns::Kind::Id,
-        _ => columns::Kind::Text,
-    };
-    let list: Values = match kind {
-        columns::Kind::Int => all!(Int),
-        columns::Kind::Truth => all!(Truth),
-        columns::Kind::Id => all!(Id),
-        _ => all!(Text),
-    };
-    let (sql, kind) = kind.list();
-    (sql, kind, list)
-}
-
 fn instants(scope: Scope, number: usize, lookup: Lookup) -> LookupQuery {
-    let Declared { order, condition, .. } = &DECLARED[number];
-    let at = order.first().unwrap_or(&"id");
+    let declared = &DECLARED[number];
+    let (at, condition) = (declared.order.first().unwrap_or(&"id"), declared.and());
     let sql = format!(
-        "SELECT 1::bigint, t.{at}, t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND {condition} \
+        "SELECT 1::bigint, t.{at}, t.id FROM interval_queue_task AS t WHERE t.queue = $1{condition} \
          ORDER BY t.{at} LIMIT $2"
     );
     let query = query(scope, sql).with(i64::from(lookup.limit), Type::INT8);

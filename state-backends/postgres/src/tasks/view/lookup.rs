@@ -5,8 +5,7 @@ use std::hash::{Hash, Hasher};
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
     Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, LogLine, Presence,
-    Queue, Schedule, Selector, Task, TaskId, Took, WorkerId,
-    index::{Index, Value},
+    Queue, Schedule, Selector, Task, TaskId, Took, WorkerId, index::Index,
 };
 
 /// Number of rows to read if one is needed: the first one may be written, and then the next one is
@@ -27,7 +26,7 @@ pub(crate) enum Target {
     /// The log of a task.
     Log(TaskId),
     /// Tasks of the index with this number and with these columns, in its order.
-    Look(usize, Vec<Value>),
+    Look(usize, Vec<String>),
     /// The first instants of the index with this number.
     First(usize),
     /// Ready tasks of these kinds with at least this priority, by

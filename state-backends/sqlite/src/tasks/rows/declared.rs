@@ -2,15 +2,14 @@
 
 use std::sync::LazyLock;
 
-use interval_queue_task_contract::index::{self, Declared, Index, Value};
+use interval_queue_task_contract::index::{self, Declared, Index};
 
 use super::columns::SELECTED;
 
 /// The source of an index: the table, the index and its condition, as far as the columns.
 pub(super) fn source(declared: &Declared) -> String {
-    let Declared { name, condition, .. } = declared;
-    let and = if condition.is_empty() { "" } else { " AND " };
-    format!("interval_queue_task INDEXED BY interval_queue_task_{name} WHERE queue = ?1{and}{condition}")
+    let (name, condition) = (declared.name, declared.and());
+    format!("interval_queue_task INDEXED BY interval_queue_task_{name} WHERE queue = ?1{condition}")
 }
 
 /// The statements of an index: its tasks, its tasks up to an instant, and its first instant.
@@ -36,13 +35,4 @@ pub(super) fn statements<I: Index>() -> &'static [String; 3] {
         index::declared().iter().map(of).collect()
     });
     &ALL[I::NUMBER]
-}
-
-pub(super) fn param(value: Value) -> rusqlite::types::Value {
-    match value {
-        Value::Text(text) => text.into(),
-        Value::Int(number) => number.into(),
-        Value::Truth(truth) => i64::from(truth).into(),
-        Value::Id(id) => id.to_string().into(),
-    }
 }

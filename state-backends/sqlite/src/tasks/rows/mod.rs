@@ -100,10 +100,8 @@ impl Rows for Tables<'_> {
         most: u32,
     ) -> Result<Vec<Task>, Fault> {
         let [all, bounded, _] = declared::statements::<I>();
-        let values = I::values(&columns);
-        let mut params = Vec::with_capacity(values.len() + 3);
-        params.extend([self.number()?.into(), i64::from(most).into()]);
-        params.extend(values.into_iter().map(declared::param));
+        let mut params: Vec<rusqlite::types::Value> = vec![self.number()?.into(), most.into()];
+        params.extend(I::values(&columns).into_iter().map(Into::into));
         params.extend(until.map(|until| micros(until).into()));
         self.tasks(if until.is_some() { bounded } else { all }, rusqlite::params_from_iter(params))
     }
