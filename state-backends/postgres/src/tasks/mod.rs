@@ -42,11 +42,11 @@ use crate::{
 /// unique name, one succeeds; a retry of the others may fail a second time.
 const MAX_TRIES: u32 = 6;
 
-/// The tables of tasks.
 /// Created last: while all indexes are small they have the same costs, and the server prefers the newest.
 const PRIMARY_KEY: &str = "DO $$ BEGIN ALTER TABLE interval_queue_task ADD PRIMARY KEY (queue, id); \
                            EXCEPTION WHEN invalid_table_definition THEN NULL; END $$;\n";
 
+/// The tables of tasks.
 pub(crate) const TASKS: Component = Component {
     name: "interval_queue_task",
     first: 5,
