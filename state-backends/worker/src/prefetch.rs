@@ -16,7 +16,7 @@ const MAX_WORK: Duration = Duration::from_millis(50);
 /// A prefetched task that has not started after this time is given back.
 pub const MAX_WAIT: Duration = Duration::from_millis(100);
 
-/// What a worker knows of its own speed.
+/// A worker's knowledge of its own speed.
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Prefetch {
     /// Number of tasks to hold ahead of free permits.
