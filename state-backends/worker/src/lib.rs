@@ -19,8 +19,9 @@
 //! | tasks and runs that it holds, their logs | `held.rs`, `run_id.rs`, `unsent_logs.rs` |
 //! | connection to the store | `connection.rs` |
 //! | the rate of the queue, and starts | `pace.rs`, `starts.rs` |
-//! | tasks leased ahead of free permits | `prefetch.rs` |
+//! | tasks leased ahead of free permits | `prefetch.rs`, `ahead.rs` |
 
+mod ahead;
 mod connection;
 mod held;
 mod inbound;

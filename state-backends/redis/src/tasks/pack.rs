@@ -363,6 +363,7 @@ mod tests {
         step.held = None;
         let rest = [
             "acknowledged",
+            "ahead",
             "complete",
             "kinds",
             "label",

@@ -192,7 +192,7 @@ end
 -- Whether a task can be leased ahead of a free permit. No task waits for it as for the holder of a
 -- key; and if it kills its worker, the next run is counted.
 local function can_wait_in_hand(x)
-  return not x.key and (x.failures or 0) == 0 and (x.returns or 0) == 0 and work.policy(x)[1] > 1
+  return not x.key and (x.failures or 0) == 0 and (x.returns or 0) == 0 and work.policy(x).max_attempts > 1
 end
 
 -- Leases the ready tasks that fit, beyond `want` ahead of free permits. Returns the remaining room;

@@ -1,0 +1,52 @@
+//! Tasks in hand beyond the free permits: how many to request, and when they go back.
+
+use std::time::{Duration, Instant};
+
+use crate::{prefetch::MAX_WAIT, worker::Worker};
+
+impl Worker {
+    /// Tunes the prefetch for the step about to be sent. Returns how many tasks to request beyond
+    /// `want`. Nothing is prefetched under a rate or a capacity.
+    pub(crate) fn ahead(&mut self, now: Instant) -> u32 {
+        let since = self.connection.sent.map_or(Duration::ZERO, |sent| now.saturating_duration_since(sent));
+        self.prefetch.tune(self.identity.prefetch, since);
+        if self.pace.ahead.is_some() || self.identity.capacity.is_some() || self.stopping.is_some() {
+            return 0;
+        }
+        self.prefetch.target.saturating_sub(self.in_hand_ahead())
+    }
+
+    /// Takes in the reply to a step that requested up to `limit` tasks.
+    pub(crate) fn learn(&mut self, limit: u32, leased: usize, may_prefetch: bool, round_trip: Duration) {
+        self.prefetch.round_trip = round_trip;
+        if !may_prefetch {
+            self.give_back_ahead();
+        } else if limit > 0 {
+            self.prefetch.is_open = leased >= limit as usize;
+        }
+    }
+
+    /// Number of tasks in hand beyond the free permits.
+    fn in_hand_ahead(&self) -> u32 {
+        u32::try_from(self.held.leased.len()).unwrap_or(u32::MAX).saturating_sub(self.free())
+    }
+
+    /// When a task in hand has waited too long for a permit.
+    pub fn waited_at(&self) -> Option<Instant> {
+        if self.pace.ahead.is_some() || self.in_hand_ahead() == 0 {
+            return None;
+        }
+        self.held.oldest_in_hand().map(|received| received + MAX_WAIT)
+    }
+
+    /// Gives back what is in hand beyond the free permits, the least urgent tasks: runs take longer
+    /// than was expected, and other workers may be idle.
+    pub(crate) fn give_back_ahead(&mut self) {
+        for _ in 0..self.in_hand_ahead() {
+            if let Some(last) = self.held.leased.keys().next_back().copied() {
+                self.held.give_back(last);
+            }
+        }
+        (self.prefetch.is_open, self.prefetch.target) = (false, 0);
+    }
+}
