@@ -225,7 +225,14 @@ fn tasks(queue: i64, written: &Written, all: &mut Vec<Query>) {
     if !gone.is_empty() {
         all.push(Rows::new().with("id", Kind::Id, gone).delete(queue, TASK));
     }
-    for (mask, ids) in changed {
+    // One statement for all tasks whose bodies stay: it costs more than the unchanged columns that it
+    // writes.
+    let (with_bodies, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        changed.into_iter().partition(|(mask, _)| mask & (PAYLOAD | RESULT | LOG) != 0);
+    let mask = others.keys().fold(0, |all, mask| all | mask);
+    let ids: Vec<TaskId> = others.into_values().flatten().collect();
+    let others = (!ids.is_empty()).then_some((mask, ids));
+    for (mask, ids) in with_bodies.into_iter().chain(others) {
         all.push(changed_tasks(written, mask, &ids).update(queue, TASK, 1));
     }
     if !new.is_empty() {

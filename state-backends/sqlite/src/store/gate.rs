@@ -187,6 +187,6 @@ impl Turns {
 }
 
 #[allow(clippy::disallowed_methods, reason = "measures a wait, never an instant of the store")]
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }

@@ -17,7 +17,7 @@ mod builder;
 mod connection;
 mod database;
 mod error;
-mod gate;
+pub(crate) mod gate;
 mod location;
 mod schema;
 

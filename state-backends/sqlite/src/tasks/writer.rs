@@ -10,7 +10,7 @@ use std::{
         mpsc::{self, Receiver, Sender},
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use interval_queue_contract::{QueueName, StateError, StateErrorKind};
@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 use super::{Shared, TASKS, check_version};
 use crate::{
     SqliteStore,
-    store::{Fault, Gate},
+    store::{Fault, Gate, gate},
 };
 
 /// Approximate number of tasks in the commands of one transaction. Limits the wait of other
@@ -98,11 +98,6 @@ struct Thread {
     is_quick: bool,
 }
 
-#[allow(clippy::disallowed_methods, reason = "measures a wait, never an instant of the store")]
-fn now() -> Instant {
-    Instant::now()
-}
-
 impl Thread {
     fn run(mut self) {
         while let Some(first) = self.next() {
@@ -124,7 +119,7 @@ impl Thread {
     /// The next command. The gate is kept for one that comes immediately: another process would
     /// find its cached pages outdated, and so would this one afterwards.
     fn next(&mut self) -> Option<Request> {
-        let answered = now();
+        let answered = gate::now();
         let soon = self.gate.held_for().and_then(|_| self.requests.recv_timeout(MAX_LINGER).ok());
         let next = soon.or_else(|| {
             self.gate.leave();
