@@ -103,10 +103,13 @@ pub fn apply_with_budget<R: Rows>(
 ///
 /// # Errors
 ///
-/// [`Superseded`](StateErrorKind::Superseded): the token is not in force, or the run was asked to
+/// [`Superseded`][superseded]: the token is not in force, or the run was asked to
 /// stop because its task was cancelled; the application must roll back.
-/// [`Invalid`](StateErrorKind::Invalid): another outcome, or a result that is too large. Otherwise
+/// [`Invalid`][invalid]: another outcome, or a result that is too large. Otherwise
 /// the store failed. The store must undo what was written.
+///
+/// [superseded]: interval_queue_contract::StateErrorKind::Superseded
+/// [invalid]: interval_queue_contract::StateErrorKind::Invalid
 pub fn complete_within<R: Rows>(
     rows: &mut R,
     now: Micros,
