@@ -29,7 +29,7 @@ fn beginning() -> String {
     let what = paragraph(
         "What the interval queue promises was attacked in four ways: by a simulation of whole systems, by a check of the rules in every \
          state that a few shards or workers can reach, by chaos on real processes and real servers, and by malformed input. \
-         This page tells how often, and what happened: first to the pace, then to stored tasks. The last section tells what \
+         This page reports how often, and what happened: first to the pace, then to stored tasks. The last section states what \
          is not promised.",
     );
     let how = paragraph(

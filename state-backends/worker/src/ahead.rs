@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 use crate::{prefetch::MAX_WAIT, worker::Worker};
 
 impl Worker {
-    /// Tunes the prefetch for the step about to be sent. Returns how many tasks to request beyond
-    /// `want`. Nothing is prefetched under a rate or a capacity.
+    /// How many tasks the step about to be sent requests beyond `want`. Nothing is prefetched under a
+    /// rate or a capacity.
     pub(crate) fn ahead(&mut self, now: Instant) -> u32 {
         let since = self.connection.sent.map_or(Duration::ZERO, |sent| now.saturating_duration_since(sent));
-        self.prefetch.tune(self.identity.prefetch, since);
+        let target = self.prefetch.target(self.identity.prefetch, since);
         if self.pace.ahead.is_some() || self.identity.capacity.is_some() || self.stopping.is_some() {
             return 0;
         }
-        self.prefetch.target.saturating_sub(self.in_hand_ahead())
+        target.saturating_sub(self.in_hand_ahead())
     }
 
     /// Takes in the reply to a step that requested up to `limit` tasks.
@@ -42,11 +42,7 @@ impl Worker {
     /// Gives back what is in hand beyond the free permits, the least urgent tasks: runs take longer
     /// than was expected, and other workers may be idle.
     pub(crate) fn give_back_ahead(&mut self) {
-        for _ in 0..self.in_hand_ahead() {
-            if let Some(last) = self.held.leased.keys().next_back().copied() {
-                self.held.give_back(last);
-            }
-        }
-        (self.prefetch.is_open, self.prefetch.target) = (false, 0);
+        (0..self.in_hand_ahead()).for_each(|_| self.held.give_back_last());
+        self.prefetch.is_open = false;
     }
 }

@@ -109,6 +109,13 @@ impl Held {
         }
     }
 
+    /// Gives back the least urgent task in hand.
+    pub(crate) fn give_back_last(&mut self) {
+        if let Some(last) = self.leased.keys().next_back().copied() {
+            self.give_back(last);
+        }
+    }
+
     pub(crate) fn rank_in_hand(&self, id: TaskId) -> Option<Rank> {
         self.ranks.get(&id).map(|&(rank, ..)| rank)
     }

@@ -153,11 +153,7 @@ impl Worker {
 
     fn step(&mut self, now: Instant) -> Step {
         let asked = self.connection.exchange;
-        for _ in asked.1..asked.0 {
-            if let Some(last) = self.held.leased.keys().next_back().copied() {
-                self.held.give_back(last);
-            }
-        }
+        (asked.1..asked.0).for_each(|_| self.held.give_back_last());
         let complete = self.to_complete();
         let completed: BTreeSet<_> =
             complete.iter().map(|completion| RunId { id: completion.id, token: completion.token }).collect();

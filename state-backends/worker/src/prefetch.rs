@@ -17,8 +17,6 @@ pub const MAX_WAIT: Duration = Duration::from_millis(100);
 /// A worker's knowledge of its own speed.
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Prefetch {
-    /// Number of tasks to hold ahead of free permits.
-    pub target: u32,
     /// Whether the store allows it, and the last reply brought all tasks that were requested.
     pub is_open: bool,
     /// Runs begun since the last step was sent.
@@ -28,12 +26,12 @@ pub struct Prefetch {
 }
 
 impl Prefetch {
-    /// Sets the target to the number of tasks that start in two round trips, or in 50 ms if that is
-    /// shorter, by the rate of starts since the last step.
-    pub(crate) fn tune(&mut self, most: u32, since: Duration) {
+    /// Number of tasks to hold ahead of free permits: those that start in two round trips, or in 50 ms
+    /// if that is shorter, by the rate of starts in the time `since` the last step.
+    pub(crate) fn target(&mut self, most: u32, since: Duration) -> u32 {
         let begun = std::mem::take(&mut self.begun);
         let horizon = (self.round_trip * 2).min(MAX_WORK);
         let target = u128::from(begun) * horizon.as_nanos() / since.as_nanos().max(1);
-        self.target = if self.is_open { u32::try_from(target).unwrap_or(u32::MAX).min(most) } else { 0 };
+        if self.is_open { u32::try_from(target).unwrap_or(u32::MAX).min(most) } else { 0 }
     }
 }

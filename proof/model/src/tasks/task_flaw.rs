@@ -69,7 +69,7 @@ pub(crate) fn apply(
 pub(crate) fn next(flaw: Option<Flaw>, worker: &mut Worker, now: Instant) -> Next {
     // Nothing here takes time, so a worker cannot measure its speed: it prefetches as much as it may.
     let round_trip = TICK.to_duration();
-    worker.prefetch = Prefetch { is_open: true, begun: u32::MAX, round_trip, target: 0 };
+    worker.prefetch = Prefetch { is_open: true, begun: u32::MAX, round_trip };
     let mut next = worker.next(now);
     // What is said once a lease whatever happened heals roll-backs, of which there are none here.
     worker.connection.listed = Some(now + LEASE.to_duration() * 1_000);

@@ -375,7 +375,8 @@ impl<'w> Canon<'w> {
         let (_, is_of_now) = (due, *added >= self.world.now);
         is_of_now.hash(state);
         (deadline.map(|at| self.ticks_until(at)), self.ticks_until(*not_before)).hash(state);
-        // A task that was given back is not prefetched. Twenty returns in a row make a task wait; a state is told as of the way with the fewest things.
+        // A task that was given back is not prefetched. After twenty returns in a row a task waits; the
+        // trace of a state has the fewest actions, so that many are not in it.
         (is, holds_key, unserved, failures, retries, generation).hash(state);
         (*returns == 0, leased.is_some(), prefetched, stop, notified, retained).hash(state);
     }

@@ -1,6 +1,5 @@
 //! Stored tasks in PostgreSQL.
 
-mod application;
 mod columns;
 mod find;
 mod low_marks;
@@ -25,7 +24,6 @@ use interval_queue_task_contract::{
 };
 use tokio_postgres::Row;
 
-pub use self::application::ApplicationTransaction;
 use self::{
     notifier::Notifier,
     read_ahead::QueueHeaders,
