@@ -72,9 +72,9 @@ fn a_stderr_that_nobody_reads_does_not_stop_the_worker() {
     let place = Backend::sqlite();
     let id = add(&place, &["--max-attempts", "1", "1"]);
     // The pipe of this process is full, and the lease goes on.
-    let mut still = worker(&place, &["--lease", "1s"], "yes | head -c 3000000 >&2; echo 1");
+    let mut still = worker(&place, &["--lease", "3s"], "yes | head -c 3000000 >&2; echo 1");
     crate::process::wait_until("it runs", || task(&place, &id)["state"] == "leased");
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    std::thread::sleep(std::time::Duration::from_secs(5));
     let task = task(&place, &id);
     assert_eq!((&task["state"], &task["failures"]), (&json!("leased"), &json!(0)), "{task:#}");
     assert_eq!(still.ended(), None);

@@ -98,7 +98,11 @@ impl PostgresTasks {
         let decided = self.decide(on, scope, mode, start.now, command, &mut read_set).await?;
         let (reply, written) = match decided {
             Some((Ok(reply), written)) => (reply, written),
-            Some((Err(refused), _)) => return Ok(rolled_back(on, Attempt::Done(Err(refused), false))),
+            Some((Err(refused), _)) => {
+                // The caller's next command finds no lock of this one: ended tasks are forgotten past locked rows.
+                on.round_trip(on.batch_execute("ROLLBACK")).await?;
+                return Ok(Attempt::Done(Err(refused), false));
+            }
             None => return Ok(rolled_back(on, Attempt::NeedsExclusive)),
         };
         let is_allowed = match (mode, command) {

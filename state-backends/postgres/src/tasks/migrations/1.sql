@@ -273,6 +273,10 @@ CREATE TABLE interval_queue_task_event_late (
     -- When the event was recorded. Its age counts from the commit, when others can see it.
     noted bigint NOT NULL DEFAULT interval_queue_task_now()
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
+-- Whether events are recorded: `Following::is_on` in event.rs.
+CREATE FUNCTION interval_queue_task_is_followed(followed json, now bigint) RETURNS boolean LANGUAGE sql IMMUTABLE
+    AS 'SELECT ($1 ->> ''from'')::bigint <= $2 AND $2 < ($1 ->> ''until'')::bigint
+        AND ($1 ->> ''until'')::bigint - $2 <= 90000000';
 CREATE FUNCTION interval_queue_task_event_comes() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off AS $$
 BEGIN
@@ -659,7 +663,7 @@ BEGIN
         q.number, ARRAY[task.kind, task.kind, task.kind],
         ARRAY[state, 'ever_added', format('took %s 66', now / 3600000000)], ARRAY[1, 1, 1]
     );
-    IF now BETWEEN (q.followed ->> 'from')::bigint AND (q.followed ->> 'until')::bigint - 1 THEN
+    IF interval_queue_task_is_followed(q.followed, now) THEN
         INSERT INTO interval_queue_task_event_late (queue, at, event) VALUES (
             q.number, now, json_build_object(
                 'at', now, 'task', task.id, 'kind', task.kind, 'to', state, 'attempt', 0
@@ -777,7 +781,7 @@ BEGIN
         AND t.incarnation = NEW.incarnation AND t.attempt = NEW.attempt
         AND t.stop IS DISTINCT FROM 'cancel'
     RETURNING q.name, t.kind, t.state, t.key, t.schedule, t.leased, t.ended, t.worker, q.settings ->> 'max_running' AS max_running, t.error,
-        (q.followed ->> 'until')::bigint AS until INTO x;
+        interval_queue_task_is_followed(q.followed, t.ended) AS is_followed INTO x;
     IF NOT FOUND THEN
         IF EXISTS (
             SELECT FROM interval_queue_task AS t
@@ -804,7 +808,7 @@ BEGIN
         ],
         ARRAY[-1, 1, 1, 1, ms, 1]
     );
-    IF x.until > x.ended THEN
+    IF x.is_followed THEN
         INSERT INTO interval_queue_task_event (queue, at, event) VALUES (
             NEW.queue, x.ended, json_build_object(
                 'at', x.ended, 'task', NEW.id, 'kind', x.kind, 'from', 'leased', 'to', x.state,
