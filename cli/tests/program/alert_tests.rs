@@ -120,11 +120,12 @@ fn a_hanging_command_is_ended_with_its_group() {
     place.ok(&["add", "0"]);
     let hangs = "-- sh -c 'sleep 1000 & echo $! >> ids; echo $$ >> ids; sleep 1000'";
     let alerts = "--alert 'ready > 0' --alert 'left > 0'";
-    let _watch = watch(&place, &format!("--timeout 300ms {alerts} {hangs}"));
+    let first = watch(&place, &format!("--timeout 300ms {alerts} {hangs}"));
     wait_until("the second alert is sent", || lines(&place, "ids").len() == 4);
     let are_alive = || lines(&place, "ids").iter().any(|id| is_alive(id.parse().unwrap()));
     wait_until("both commands are ended", || !are_alive() && lines(&place, "reported").len() == 2);
     assert!(lines(&place, "reported")[1].ends_with("CMD failed for alert left > 0: timed out"));
+    drop(first);
     fs::remove_file(place.path("ids")).unwrap();
     let killed = watch(&place, &format!("--timeout 1day --alert 'ready > 0' {hangs}"));
     wait_until("the command runs", || lines(&place, "ids").len() == 2);

@@ -161,3 +161,14 @@ pub enum Overlap {
     /// Keep the instant until the previous task has ended; of several the last.
     Keep,
 }
+
+impl Overlap {
+    /// Name in stores.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Skip => "skip",
+            Self::Keep => "keep",
+        }
+    }
+}

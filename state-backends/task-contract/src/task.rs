@@ -214,6 +214,16 @@ pub enum Until {
     Leased,
 }
 
+impl Until {
+    /// Name in stores.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ended => "ended",
+            Self::Leased => "leased",
+        }
+    }
+}
+
 /// A request to stop a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

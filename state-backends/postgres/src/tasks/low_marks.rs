@@ -13,11 +13,10 @@
 use std::collections::BTreeMap;
 
 use interval_queue_contract::Micros;
-use interval_queue_task_contract::{Command, Kind, State, Task};
+use interval_queue_task_contract::{Command, Kind, State, Task, field::micros};
 use tokio_postgres::types::Type;
 
 use super::{
-    row_reader::micros,
     transaction::TransactionStart,
     view::{ReadSet, ReadyResult, Target, Written},
 };

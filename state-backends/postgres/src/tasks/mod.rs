@@ -19,6 +19,7 @@ use interval_queue_contract::{Changes, Micros, QueueName, StateError, StateError
 use interval_queue_store::Component;
 use interval_queue_task_contract::{
     Change, Command, RECOUNT_TIMEOUT, Read, Reply, TaskStore,
+    field::RowReader as _,
     index::{self, Declared},
     rules,
 };
@@ -27,7 +28,7 @@ use tokio_postgres::Row;
 use self::{
     notifier::Notifier,
     read_ahead::QueueHeaders,
-    row_reader::RowReader,
+    row_reader::Reader,
     transaction::{Attempt, Mode},
     view::{Lookup, LookupResult, Outcome, ReadSet, Target},
 };
@@ -265,7 +266,7 @@ impl TaskStore for PostgresTasks {
             }
         };
         let named = |row: &Row| {
-            let name: String = RowReader::of(row).text()?.to_owned();
+            let name: String = Reader::of(row).read()?;
             QueueName::new(name).map_err(|error| {
                 let text =
                     "postgres has a queue in table interval_queue_task_queue whose name is none: remove that row";

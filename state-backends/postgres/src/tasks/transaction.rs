@@ -5,15 +5,19 @@ use std::collections::HashSet;
 
 use futures::future::{join5, try_join_all};
 use interval_queue_contract::{Micros, QueueName, StateError, StateErrorKind};
-use interval_queue_task_contract::{Change, Command, Reply, Step, Task, TaskId, Verb, index};
+use interval_queue_task_contract::{
+    Change, Command, Queue, Reply, Step, Task, TaskId, Verb, field::RowReader as _, index,
+    record::Record as _,
+};
 use tokio_postgres::{Row, types::Type};
 
 use super::{
     PostgresTasks, TASKS,
-    find::{self, Locks, LookupQuery, Scope, others},
+    columns::selected,
+    find::{self, Locks, LookupQuery, Scope},
     low_marks::{self, LowMarks},
     read_ahead,
-    row_reader::RowReader,
+    row_reader::Reader,
     view::{Lookup, LookupResult, Outcome, ReadSet, Target, Written, decide},
     write,
 };
@@ -229,7 +233,7 @@ impl PostgresTasks {
                 "SELECT (SELECT version FROM interval_queue_task_schema)::bigint, \
                  (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, q.number, {low_marks}, {} \
                  FROM (VALUES (0)) AS one LEFT JOIN interval_queue_task_queue AS q ON q.name = $1",
-                others::QUEUE
+                selected::<Queue>("q")
             );
             Query::new(sql).with(queue.as_str().to_owned(), Type::TEXT)
         })
@@ -241,18 +245,18 @@ impl PostgresTasks {
         row: &Row,
         read_set: &mut ReadSet,
     ) -> Result<TransactionStart, Failure> {
-        let mut reader = RowReader::of(row);
-        let version: usize = reader.number()?;
+        let mut reader = Reader::of(row);
+        let version = reader.read::<u32>()? as usize;
         if version != TASKS.known() {
             return Err(Failure::moved());
         }
-        let server = reader.micros()?;
+        let server: Micros = reader.read()?;
         let now = self.clock().unwrap_or(server);
-        let number: Option<i64> = reader.some_number()?;
-        let low_marks = LowMarks::new(reader.some_number()?);
+        let number: Option<i64> = reader.int()?;
+        let low_marks = LowMarks::new(reader.int()?);
         let queue = match number {
             Some(number) => {
-                let queue = others::read_queue(&mut reader)?;
+                let queue = Queue::read(&mut reader)?;
                 self.headers.note(name, number, &queue, now);
                 Some(Box::new(queue))
             }
@@ -311,7 +315,7 @@ impl PostgresTasks {
                 let make = write::make_queue(queue.as_str(), row);
                 let made = on.round_trip(on.query_typed(&make.sql, &make.parameters())).await?;
                 let Some(made) = made.first() else { return Ok(None) };
-                number = RowReader::of(made).int()?;
+                number = Reader::of(made).read()?;
             } else {
                 statements.push(write::put_queue(number, row));
             }

@@ -1,17 +1,18 @@
 //! SQL for everything the rules have written: one statement for all rows with the same changed
 //! columns.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::{borrow::Cow, collections::BTreeMap, sync::LazyLock};
 
 use interval_queue_task_contract::{
-    Edge, Json, KindRow, Overlap, Presence, Queue, Schedule, Task, TaskId, Took,
+    Edge, Json, KindRow, Queue, Task, TaskId, Took,
+    field::{ColumnType as Kind, Field, Value, micros, to_json},
+    record::{Record, differing, marked},
 };
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use super::{
-    columns::{self, Kind, Values},
-    row_reader::{json, micros, wide},
+    columns::{self, Values, cast, list},
     view::{Change, Written},
 };
 use crate::store::Query;
@@ -34,6 +35,12 @@ impl Rows {
         Self { columns: Vec::new() }
     }
 
+    /// All columns of these rows.
+    fn of<R: Record>(rows: &[&R]) -> Self {
+        let columns = R::COLUMNS.iter();
+        Self { columns: columns.map(|it| (it.name, it.kind, columns::values(it, rows))).collect() }
+    }
+
     fn with(mut self, name: &'static str, kind: Kind, values: impl ToSql + Sync + Send + 'static) -> Self {
         self.columns.push((name, kind, Box::new(values)));
         self
@@ -45,21 +52,21 @@ impl Rows {
             .columns
             .iter()
             .enumerate()
-            .map(|(n, (_, kind, _))| format!("${}::{}", n + 2, kind.list().0))
+            .map(|(n, (_, kind, _))| format!("${}::{}", n + 2, list(*kind).0))
             .collect();
         let names: Vec<&str> = self.columns.iter().map(|&(name, ..)| name).collect();
         (format!("unnest({}) AS n ({})", lists.join(", "), names.join(", ")), names)
     }
 
     fn values(&self) -> Vec<String> {
-        self.columns.iter().map(|(name, kind, _)| format!("n.{name}{}", kind.cast())).collect()
+        self.columns.iter().map(|(name, kind, _)| format!("n.{name}{}", cast(*kind))).collect()
     }
 
     fn query(self, queue: i64, sql: String) -> Query {
         let query = Query::new(sql).with(queue, Type::INT8);
         self.columns
             .into_iter()
-            .fold(query, |query, (_, kind, values)| query.with_boxed(values, kind.list().1))
+            .fold(query, |query, (_, kind, values)| query.with_boxed(values, list(kind).1))
     }
 
     /// Inserts the rows.
@@ -123,27 +130,32 @@ pub(super) fn statements(queue: i64, written: &Written, folds: bool) -> Vec<Quer
     let mut all = Vec::new();
     tasks(queue, written, &mut all);
     edges(queue, written, &mut all);
-    let some: Vec<&Presence> = written.presences.values().flatten().collect();
-    if !some.is_empty() {
-        all.push(presences(&some).upsert(queue, "interval_queue_task_worker"));
+    upsert_or_delete(queue, &written.presences, &mut all);
+    let kinds: Vec<_> = written.kinds.values().collect();
+    if !kinds.is_empty() {
+        all.push(Rows::of(&kinds).upsert(queue, KindRow::TABLE));
     }
-    let gone = written.presences.iter().filter(|(_, presence)| presence.is_none());
-    let gone: Vec<Uuid> = gone.map(|(worker, _)| worker.uuid()).collect();
-    if !gone.is_empty() {
-        let rows = Rows::new().with("worker", Kind::Id, gone);
-        all.push(rows.delete(queue, "interval_queue_task_worker"));
-    }
-    if !written.kinds.is_empty() {
-        let kinds: Vec<&KindRow> = written.kinds.values().collect();
-        all.push(kind_rows(&kinds).upsert(queue, "interval_queue_task_kind"));
-    }
-    keys(queue, written, &mut all);
-    schedules(queue, written, &mut all);
+    upsert_or_delete(queue, &written.keys, &mut all);
+    upsert_or_delete(queue, &written.schedules, &mut all);
     counts(queue, written, &mut all);
     if folds {
         all.push(Query::new(FOLD.as_str()).with(queue, Type::INT8));
     }
     all
+}
+
+/// Writes rows, or deletes those that are `None`. Their first column is the key.
+fn upsert_or_delete<K: Field, R: Record>(queue: i64, written: &BTreeMap<K, Option<R>>, all: &mut Vec<Query>) {
+    let some: Vec<&R> = written.values().flatten().collect();
+    if !some.is_empty() {
+        all.push(Rows::of(&some).upsert(queue, R::TABLE));
+    }
+    let gone = written.iter().filter(|(_, row)| row.is_none());
+    let gone: Vec<Value<'_>> = gone.map(|(key, _)| key.value()).collect();
+    if let (Some(column), false) = (R::COLUMNS.first(), gone.is_empty()) {
+        let rows = Rows { columns: vec![(column.name, K::TYPE, columns::sent(K::TYPE, gone.into_iter()))] };
+        all.push(rows.delete(queue, R::TABLE));
+    }
 }
 
 /// Makes a statement fail with a division by zero if it does not write all rows. The first list
@@ -170,30 +182,34 @@ pub(super) fn at_once(statements: Vec<Query>) -> Query {
 
 /// Creates a queue unless it exists, and returns its number.
 pub(super) fn make_queue(name: &str, queue: &Queue) -> Query {
-    let sql = "INSERT INTO interval_queue_task_queue \
-               (name, settings, paused, incarnation, lease_clock, seen, latest, maintenance_due, rebalance_after, followed, paused_at) \
-               VALUES ($1, $2::json, $3, $4, $5, $6, $7, $8, $9::json, $10::json, $11) ON CONFLICT DO NOTHING RETURNING number";
+    let values: Vec<String> =
+        Queue::COLUMNS.iter().zip(2..).map(|(it, n)| format!("${n}{}", cast(it.kind))).collect();
+    let sql = format!(
+        "INSERT INTO {} (name, {}) VALUES ($1, {}) ON CONFLICT DO NOTHING RETURNING number",
+        Queue::TABLE,
+        Queue::NAMES,
+        values.join(", ")
+    );
     with_queue(Query::new(sql).with(name.to_owned(), Type::TEXT), queue)
 }
 
 pub(super) fn put_queue(number: i64, queue: &Queue) -> Query {
-    let sql = "UPDATE interval_queue_task_queue SET settings = $2::json, paused = $3, incarnation = $4, lease_clock = $5, \
-               seen = $6, latest = $7, maintenance_due = $8, rebalance_after = $9::json, followed = $10::json, paused_at = $11 WHERE number = $1";
+    let set: Vec<String> = Queue::COLUMNS
+        .iter()
+        .zip(2..)
+        .map(|(it, n)| format!("{} = ${n}{}", it.name, cast(it.kind)))
+        .collect();
+    let sql = format!("UPDATE {} SET {} WHERE number = $1", Queue::TABLE, set.join(", "));
     with_queue(Query::new(sql).with(number, Type::INT8), queue)
 }
 
 fn with_queue(query: Query, queue: &Queue) -> Query {
-    query
-        .with(json(&queue.settings), Type::TEXT)
-        .with(queue.paused, Type::BOOL)
-        .with(micros(queue.incarnation), Type::INT8)
-        .with(micros(queue.lease_clock), Type::INT8)
-        .with(micros(queue.seen), Type::INT8)
-        .with(micros(queue.latest), Type::INT8)
-        .with(queue.maintenance_due, Type::BOOL)
-        .with(queue.rebalance_after.as_ref().map(json), Type::TEXT)
-        .with(queue.followed.as_ref().map(json), Type::TEXT)
-        .with(queue.paused_at.map(micros), Type::INT8)
+    Queue::COLUMNS.iter().fold(query, |query, column| match (column.value)(queue) {
+        Value::Int(number) => query.with(number, Type::INT8),
+        Value::Truth(flag) => query.with(flag, Type::BOOL),
+        Value::Text(text) | Value::Json(text) => query.with(text.map(Cow::into_owned), Type::TEXT),
+        Value::Id(id) => query.with(id, Type::UUID),
+    })
 }
 
 const TASK: &str = "interval_queue_task";
@@ -206,7 +222,7 @@ fn tasks(queue: i64, written: &Written, all: &mut Vec<Query>) {
         match change {
             Change { before: None, after: Some(task) } => new.push(task),
             Change { before: Some(before), after: Some(after) } => {
-                let mask = columns::differing(before, after) | bodies(written, id);
+                let mask = differing(before, after) | bodies(written, id);
                 if mask != 0 {
                     changed.entry(mask).or_default().push(id);
                 }
@@ -254,15 +270,15 @@ fn bodies_of(of: &BTreeMap<TaskId, Option<Json>>, ids: impl Iterator<Item = Task
 }
 
 fn logs_of(written: &Written, ids: impl Iterator<Item = TaskId>) -> Vec<Option<String>> {
-    ids.map(|id| written.logs.get(&id).filter(|log| !log.is_empty()).map(json)).collect()
+    ids.map(|id| written.logs.get(&id).filter(|log| !log.is_empty()).map(to_json)).collect()
 }
 
 fn changed_tasks(written: &Written, mask: u64, ids: &[TaskId]) -> Rows {
     let after = |id: &TaskId| written.task(*id).and_then(|change| change.after.as_ref());
     let tasks: Vec<&Task> = ids.iter().filter_map(after).collect();
     let mut rows = Rows::new().with("id", Kind::Id, columns::ids(ids));
-    for column in columns::marked(mask & !(PAYLOAD | RESULT | LOG)) {
-        rows.columns.push((column.name, column.kind, (column.values)(&tasks)));
+    for column in marked(mask & !(PAYLOAD | RESULT | LOG)) {
+        rows.columns.push((column.name, column.kind, columns::values(column, &tasks)));
     }
     if mask & PAYLOAD != 0 {
         rows = rows.with("payload", Kind::Json, bodies_of(&written.payloads, ids.iter().copied()));
@@ -283,11 +299,11 @@ static BLANK: LazyLock<Task> = LazyLock::new(|| Task::bare(TaskId::FIRST));
 const NEEDED: [&str; 5] = ["id", "state", "kind", "due", "added"];
 
 fn new_tasks(written: &Written, tasks: &[&Task]) -> Rows {
-    let mask = tasks.iter().fold(0, |mask, task| mask | columns::differing(&BLANK, task));
+    let mask = tasks.iter().fold(0, |mask, task| mask | differing::<Task>(&BLANK, task));
     let mut rows = Rows::new();
-    for (n, column) in columns::COLUMNS.iter().enumerate() {
+    for (n, column) in Task::COLUMNS.iter().enumerate() {
         if mask & (1 << n) != 0 || NEEDED.contains(&column.name) {
-            rows.columns.push((column.name, column.kind, (column.values)(tasks)));
+            rows.columns.push((column.name, column.kind, columns::values(column, tasks)));
         }
     }
     let ids = || tasks.iter().map(|task| task.id);
@@ -345,78 +361,6 @@ macro_rules! column {
     };
 }
 
-fn presences(some: &[&Presence]) -> Rows {
-    Rows::new()
-        .with("worker", Kind::Id, column!(some, x => x.worker.uuid()))
-        .with("label", Kind::Text, column!(some, x => x.label.to_string()))
-        .with("sequence", Kind::Int, column!(some, x => wide(x.sequence)))
-        .with("lease", Kind::Int, column!(some, x => micros(x.lease)))
-        .with("ends", Kind::Int, column!(some, x => micros(x.ends)))
-        .with("kinds", Kind::Json, column!(some, x => json(&x.kinds)))
-        .with("version", Kind::Int, column!(some, x => i64::from(x.version)))
-        .with("since", Kind::Int, column!(some, x => micros(x.since)))
-        .with("seen", Kind::Int, column!(some, x => micros(x.seen)))
-        .with("busy", Kind::Truth, column!(some, x => x.busy))
-        .with("cleared", Kind::Truth, column!(some, x => x.cleared))
-        .with("at_least", Kind::Int, column!(some, x => x.at_least.map(i64::from)))
-        .with("room", Kind::Int, column!(some, x => x.room.map(i64::from)))
-}
-
-fn kind_rows(some: &[&KindRow]) -> Rows {
-    Rows::new()
-        .with("kind", Kind::Text, column!(some, x => x.kind.to_string()))
-        .with("paused", Kind::Truth, column!(some, x => x.paused))
-        .with("paused_at", Kind::Int, column!(some, x => x.paused_at.map(micros)))
-        .with("served_until", Kind::Int, column!(some, x => micros(x.served_until)))
-        .with("open", Kind::Truth, column!(some, x => x.open))
-        .with("needs_rebalancing", Kind::Truth, column!(some, x => x.needs_rebalancing))
-}
-
-fn keys(queue: i64, written: &Written, all: &mut Vec<Query>) {
-    let some: Vec<_> = written.keys.values().flatten().collect();
-    if !some.is_empty() {
-        let rows = Rows::new()
-            .with("key", Kind::Text, column!(some, x => x.key.to_string()))
-            .with("max_running", Kind::Int, column!(some, x => x.limit.map(i64::from)))
-            .with("paused_at", Kind::Int, column!(some, x => x.paused_at.map(micros)))
-            .with("needs_rebalancing", Kind::Truth, column!(some, x => x.needs_rebalancing));
-        all.push(rows.upsert(queue, "interval_queue_task_key"));
-    }
-    let gone = written.keys.iter().filter(|(_, row)| row.is_none());
-    let gone: Vec<String> = gone.map(|(key, _)| key.to_string()).collect();
-    if !gone.is_empty() {
-        all.push(Rows::new().with("key", Kind::Text, gone).delete(queue, "interval_queue_task_key"));
-    }
-}
-
-fn schedules(queue: i64, written: &Written, all: &mut Vec<Query>) {
-    let some: Vec<&Schedule> = written.schedules.values().flatten().collect();
-    let overlap = |overlap| match overlap {
-        Overlap::Allow => "allow",
-        Overlap::Skip => "skip",
-        Overlap::Keep => "keep",
-    };
-    if !some.is_empty() {
-        let rows = Rows::new()
-            .with("name", Kind::Text, column!(some, x => x.name.to_string()))
-            .with("revision", Kind::Int, column!(some, x => wide(x.revision)))
-            .with("incarnation", Kind::Int, column!(some, x => micros(x.incarnation)))
-            .with("definition", Kind::Json, column!(some, x => x.definition.as_str().to_owned()))
-            .with("next", Kind::Int, column!(some, x => x.next.map(micros)))
-            .with("paused", Kind::Truth, column!(some, x => x.paused))
-            .with("overlap", Kind::Text, column!(some, x => overlap(x.overlap)))
-            .with("last", Kind::Id, column!(some, x => x.last.map(TaskId::uuid)))
-            .with("kept", Kind::Int, column!(some, x => x.kept.map(micros)))
-            .with("may_follow", Kind::Truth, column!(some, x => x.may_follow));
-        all.push(rows.upsert(queue, "interval_queue_task_schedule"));
-    }
-    let gone = written.schedules.iter().filter(|(_, schedule)| schedule.is_none());
-    let gone: Vec<String> = gone.map(|(name, _)| name.to_string()).collect();
-    if !gone.is_empty() {
-        all.push(Rows::new().with("name", Kind::Text, gone).delete(queue, "interval_queue_task_schedule"));
-    }
-}
-
 /// Stores events after the changes of the tasks: the events of a task are in the order in which its
 /// row was locked. Without the lock of the queue, they are stored in another table, and a trigger
 /// publishes them with the commit.
@@ -427,7 +371,7 @@ pub(super) fn events(queue: i64, written: &Written, is_locked: bool) -> Vec<Quer
         let rows = Rows::new().with("at", Kind::Int, column!(some, x => micros(x.at))).with(
             "event",
             Kind::Json,
-            column!(some, x => json(x)),
+            column!(some, x => to_json(x)),
         );
         let table = if is_locked { "interval_queue_task_event" } else { "interval_queue_task_event_late" };
         all.push(rows.insert(queue, table));
@@ -448,7 +392,7 @@ pub(super) fn events(queue: i64, written: &Written, is_locked: bool) -> Vec<Quer
 fn counts(queue: i64, written: &Written, all: &mut Vec<Query>) {
     let counts = written.counts.iter().filter(|&(_, &more)| more != 0);
     let counts = counts.map(|((kind, counted), &more)| (kind, counted.as_str().to_owned(), more));
-    let times = written.times.iter().map(|((kind, took), &more)| (kind, took.name(), wide(more)));
+    let times = written.times.iter().map(|((kind, took), &more)| (kind, took.name(), more.cast_signed()));
     let some: Vec<_> = counts.chain(times).collect();
     if let Some((hours, days)) = written.first_times {
         let with_hours =

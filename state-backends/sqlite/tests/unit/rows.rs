@@ -11,7 +11,9 @@ use interval_queue_store::Component;
 use interval_queue_task_conformance::hand;
 use interval_queue_task_contract::{
     Attempt, AttemptEnd, Nominal, OnFailure, Order, Overlap, PolicyOverride, Progress, Settings, State, Stop,
-    Tag, Token, Traceparent, Unique, Until, rules,
+    Tag, Token, Traceparent, Unique, Until,
+    record::{Record as _, differing},
+    rules,
 };
 use rusqlite::Connection;
 
@@ -127,11 +129,7 @@ fn every_field_of_a_task_comes_back() {
         }
         // Written field by field over another one, and back.
         let (bare, full) = (bare(2, State::Added), Task { id: id(2), ..full(1) });
-        assert_eq!(
-            columns::differing(&bare, &full).count_ones() as usize,
-            columns::COLUMNS.len() - 1,
-            "all but the id"
-        );
+        assert_eq!(differing(&bare, &full).count_ones() as usize, Task::COLUMNS.len() - 1, "all but the id");
         tables.put(&bare, &full).unwrap();
         assert_eq!(tables.task(id(2)).unwrap().as_ref(), Some(&full));
         tables.put(&full, &bare).unwrap();

@@ -1,31 +1,18 @@
 //! Lookups of edges.
 
-use interval_queue_contract::StateError;
-use interval_queue_task_contract::{Edge, EdgeState, OnFailure, TaskId};
+use interval_queue_task_contract::{Edge, EdgeState, TaskId};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use super::{LookupQuery, Scope, limits, lookup_query, query};
+use super::{LookupQuery, Scope, limits, query, records};
 use crate::tasks::{
-    row_reader::RowReader,
+    columns::selected,
     view::{Lookup, LookupResult, Target},
 };
 
-const COLUMNS: &str = "e.up, e.down, e.name, e.on_failure, e.state, e.generation";
-
-fn read(reader: &mut RowReader<'_>) -> Result<Edge, StateError> {
-    Ok(Edge {
-        up: TaskId::new(reader.id()?),
-        down: TaskId::new(reader.id()?),
-        name: reader.some("no name")?,
-        on_failure: reader.named::<OnFailure>("nothing to do on a failure")?,
-        state: reader.word()?.ok_or_else(|| reader.bad(&(), "no state of an edge"))?,
-        generation: reader.number()?,
-    })
-}
-
 /// Looks up edges from tasks or to tasks.
 pub(super) fn edges(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
+    let columns = selected::<Edge>("e");
     let (mut ends, mut lives) = (Vec::<Uuid>::new(), Vec::<i64>::new());
     let (mut states, mut after) = (Vec::<Option<&str>>::new(), Vec::<Option<Uuid>>::new());
     for lookup in &lookups {
@@ -43,18 +30,19 @@ pub(super) fn edges(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
     }
     let subquery = match lookups.first().map(|lookup| &lookup.target) {
         Some(Target::From(..)) => format!(
-            "SELECT {COLUMNS} FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = a.id \
+            "SELECT {columns} FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = a.id \
              AND (a.after IS NULL OR e.down > a.after) ORDER BY e.down LIMIT a.most"
         ),
         Some(Target::UnnotifiedFrom(..)) => format!(
-            "(SELECT {COLUMNS} FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = a.id \
+            "(SELECT {columns} FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = a.id \
              AND (e.state = 'new' OR e.state = 'open') ORDER BY e.down LIMIT a.most) \
              UNION ALL \
-             (SELECT {COLUMNS} FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = a.id \
+             (SELECT {columns} FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = a.id \
              AND e.state = 'held' AND e.generation < a.generation ORDER BY e.generation, e.down LIMIT a.most)"
         ),
-        Some(Target::Pending(_)) => to("ARRAY['new', 'open', 'held']"),
+        Some(Target::Pending(_)) => to(&columns, "ARRAY['new', 'open', 'held']"),
         _ => to(
+            &columns,
             "CASE WHEN a.state IS NULL THEN ARRAY['new', 'open', 'met', 'failed', 'held', 'cut'] ELSE ARRAY[a.state] END",
         ),
     };
@@ -69,13 +57,13 @@ pub(super) fn edges(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
         .with(lives, Type::INT8_ARRAY)
         .with(states, Type::TEXT_ARRAY)
         .with(after, Type::UUID_ARRAY);
-    lookup_query(lookups, query, read, LookupResult::Edges)
+    records(lookups, query, LookupResult::Edges)
 }
 
 /// Selects edges to a task by state, in the order of the index.
-fn to(states: &str) -> String {
+fn to(columns: &str, states: &str) -> String {
     format!(
-        "SELECT {COLUMNS} FROM unnest({states}) AS s (state), LATERAL (SELECT * FROM interval_queue_task_edge AS e \
+        "SELECT {columns} FROM unnest({states}) AS s (state), LATERAL (SELECT * FROM interval_queue_task_edge AS e \
          WHERE e.queue = $1 AND e.down = a.id AND e.state = s.state AND (a.after IS NULL OR e.up > a.after) \
          ORDER BY e.up LIMIT a.most) AS e ORDER BY e.up LIMIT a.most"
     )

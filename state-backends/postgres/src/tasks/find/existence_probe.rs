@@ -4,6 +4,7 @@
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
     TaskId,
+    field::RowReader as _,
     index::{self, Index as _},
 };
 use tokio_postgres::{Row, types::Type};
@@ -11,7 +12,7 @@ use uuid::Uuid;
 
 use super::{LookupQuery, RowShape, Scope, query};
 use crate::tasks::{
-    row_reader::RowReader,
+    row_reader::Reader,
     view::{Lookup, LookupResult, ReadSet, Target},
 };
 
@@ -64,12 +65,12 @@ pub(in crate::tasks) fn probe(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery
         .with(admits, Type::BOOL);
     let add_rows = move |rows: &[&Row], read_set: &mut ReadSet| {
         for row in rows {
-            let mut reader = RowReader::of(row);
+            let mut reader = Reader::of(row);
             for column in 0..5 {
                 // No task is scheduled before the first one.
                 let until = match column {
-                    1 => reader.some_micros()?.map_or(Micros::MAX, |first| first - Micros::new(1)),
-                    _ if reader.some_id()?.is_some() => continue,
+                    1 => reader.read::<Option<Micros>>()?.map_or(Micros::MAX, |first| first - Micros::new(1)),
+                    _ if reader.id()?.is_some() => continue,
                     _ => Micros::MAX,
                 };
                 for lookup in lookups.iter().filter(|lookup| column_of(&lookup.target) == Some(column)) {

@@ -18,13 +18,15 @@ use std::{collections::HashMap, mem::discriminant, sync::LazyLock};
 use interval_queue_contract::{StateError, StateErrorKind};
 use interval_queue_task_contract::{
     Task,
+    field::RowReader as _,
     index::{self, Declared},
+    record::Record,
 };
 use tokio_postgres::{Row, types::Type};
 
 use super::{
     columns,
-    row_reader::RowReader,
+    row_reader::Reader,
     view::{Lookup, LookupResult, ReadSet, Target},
 };
 use crate::store::Query;
@@ -189,14 +191,14 @@ fn group(scope: Scope, lookups: Vec<Lookup>) -> Vec<LookupQuery> {
 fn lookup_query<T: 'static>(
     lookups: Vec<Lookup>,
     query: Query,
-    read: impl Fn(&mut RowReader<'_>) -> Result<T, StateError> + Send + Sync + 'static,
+    read: impl Fn(&mut Reader<'_>) -> Result<T, StateError> + Send + Sync + 'static,
     to_result: impl Fn(Vec<T>) -> LookupResult + Send + Sync + 'static,
 ) -> LookupQuery {
     let add_rows = move |rows: &[&Row], read_set: &mut ReadSet| {
         let mut all: Vec<Vec<T>> = lookups.iter().map(|_| Vec::new()).collect();
         for row in rows {
-            let mut reader = RowReader::of(row);
-            let which: usize = reader.number()?;
+            let mut reader = Reader::of(row);
+            let which = reader.read::<u32>()? as usize;
             let one = read(&mut reader).map_err(|error| in_row(row, error))?;
             if let Some(of_one) = which.checked_sub(1).and_then(|at| all.get_mut(at)) {
                 of_one.push(one);
@@ -212,6 +214,15 @@ fn lookup_query<T: 'static>(
         Ok(())
     };
     LookupQuery { query, shape: RowShape::Others, add_rows: Box::new(add_rows) }
+}
+
+/// As [`lookup_query`], for rows of one table.
+fn records<R: Record>(
+    lookups: Vec<Lookup>,
+    query: Query,
+    to_result: impl Fn(Vec<R>) -> LookupResult + Send + Sync + 'static,
+) -> LookupQuery {
+    lookup_query(lookups, query, |reader| R::read(reader), to_result)
 }
 
 /// Also adds the tasks by id: the rules ask for them later.

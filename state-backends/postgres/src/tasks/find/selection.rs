@@ -1,14 +1,18 @@
 //! Lookups of tasks by a selector: an index gives a bounded number of tasks in order, and the
 //! conditions apply to these.
 
-use interval_queue_task_contract::{Cursor, Kind, MAX_SCANNED, Order, State, Task, TaskId};
+use interval_queue_task_contract::{
+    Cursor, Kind, MAX_SCANNED, Order, State, Task,
+    field::{RowReader as _, micros},
+    record::read_task,
+};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::{Locks, LookupQuery, Scope, lookup_query, query};
 use crate::tasks::{
-    columns::{SELECTED, ids, read},
-    row_reader::{RowReader, micros},
+    columns::{SELECTED, ids},
+    row_reader::Reader,
     view::{Lookup, LookupResult, Selection},
 };
 
@@ -53,7 +57,7 @@ pub(super) fn scan_end(scope: Scope, lookup: &Lookup, after: Cursor) -> LookupQu
     let time = if after.order == Order::Ended { "ended" } else { "added" };
     let from = following(after.order);
     let sql = format!("SELECT 1::bigint, s.{time}, s.id FROM {from} LIMIT 1 OFFSET {}", MAX_SCANNED - 1);
-    let read = |reader: &mut RowReader<'_>| Ok((reader.micros()?, TaskId::new(reader.id()?)));
+    let read = |reader: &mut Reader<'_>| Ok((reader.read()?, reader.read()?));
     lookup_query(vec![lookup.clone()], position(scope, sql, after), read, LookupResult::Instants)
 }
 
@@ -109,5 +113,5 @@ pub(super) fn select(scope: Scope, lookup: &Lookup, selection: &Selection) -> Lo
         .with(named, Type::UUID_ARRAY);
     let limit = lookup.limit;
     let in_order = move |tasks: Vec<Task>| LookupResult::Tasks(after.first_after(tasks, limit));
-    lookup_query(vec![lookup.clone()], query, read, in_order)
+    lookup_query(vec![lookup.clone()], query, |reader| read_task(reader), in_order)
 }

@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 
 use interval_queue_task_contract::{
-    Json, Key, Kind, MAX_REPLY, Task, TaskId,
+    Key, Kind, MAX_REPLY, Task, TaskId,
+    field::{RowReader as _, micros},
     index::{self, Declared, Index as _},
+    record::{Column, Record as _, read_task},
 };
 use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
@@ -14,8 +16,8 @@ use super::{
     selection::{scan_end, select},
 };
 use crate::tasks::{
-    columns::{COLUMNS, Column, SELECTED, read},
-    row_reader::{RowReader, micros},
+    columns::{self, SELECTED},
+    row_reader::Reader,
     view::{Lookup, LookupResult, ReadSet, Target},
 };
 
@@ -44,8 +46,13 @@ pub(super) fn named(scope: Scope, mut lookups: Vec<Lookup>) -> LookupQuery {
                  LATERAL (SELECT * FROM interval_queue_task AS t WHERE t.queue = $1 AND t.id = a.id {lock}) AS t",
                 *SELECTED
             );
-            return lookup_query(lookups, query(scope, sql).with(ids, Type::UUID_ARRAY), read, one_task)
-                .tasks();
+            return lookup_query(
+                lookups,
+                query(scope, sql).with(ids, Type::UUID_ARRAY),
+                |reader| read_task(reader),
+                one_task,
+            )
+            .tasks();
         }
     };
     bodies(scope, lookups, ids, column)
@@ -69,12 +76,12 @@ fn bodies(scope: Scope, lookups: Vec<Lookup>, ids: Vec<Uuid>, column: &'static s
     let query = query(scope, sql).with(ids, Type::UUID_ARRAY);
     let add_rows = move |rows: &[&Row], read_set: &mut ReadSet| {
         for row in rows {
-            let mut reader = RowReader::of(row);
-            let which: usize = reader.number()?;
+            let mut reader = Reader::of(row);
+            let which = reader.read::<u32>()? as usize;
             let Some(lookup) = which.checked_sub(1).and_then(|at| lookups.get(at)) else { continue };
             let result = match lookup.target {
-                Target::Log(_) => LookupResult::Log(reader.json()?),
-                _ => LookupResult::Json(reader.some_text()?.map(Json::stored)),
+                Target::Log(_) => LookupResult::Log(reader.json()?.unwrap_or_default()),
+                _ => LookupResult::Json(reader.read()?),
             };
             read_set.insert(lookup.clone(), result);
         }
@@ -120,8 +127,8 @@ pub(super) fn of_keys(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
     );
     let query = query(scope, sql).with(keys, Type::TEXT_ARRAY).with(limits(&lookups), Type::INT8_ARRAY);
     match are_counted {
-        true => lookup_query(lookups, query, |reader| reader.number(), number),
-        false => lookup_query(lookups, query, read, LookupResult::Tasks).tasks(),
+        true => lookup_query(lookups, query, |reader| reader.read(), number),
+        false => lookup_query(lookups, query, |reader| read_task(reader), LookupResult::Tasks).tasks(),
     }
 }
 
@@ -139,7 +146,7 @@ pub(super) fn page(scope: Scope, lookup: Lookup) -> LookupQuery {
         &Target::First(number) => instants(scope, number, lookup),
         _ => {
             let sql = "SELECT 1::bigint, count(*) FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'leased'";
-            lookup_query(vec![lookup], query(scope, sql), |reader| reader.number(), number)
+            lookup_query(vec![lookup], query(scope, sql), |reader| reader.read(), number)
         }
     }
 }
@@ -151,8 +158,10 @@ pub(super) fn look(scope: Scope, number: usize, lookups: Vec<Lookup>) -> LookupQ
     let untils: Vec<i64> = lookups.iter().map(|lookup| micros(lookup.until)).collect();
     let (mut names, mut lists, mut conditions) = (String::new(), String::new(), declared.and());
     for (n, column) in columns.iter().enumerate() {
-        let is_column = |one: &&Column| one.name == *column;
-        let kind = COLUMNS.iter().find(is_column).map_or("text", |column| column.kind.one());
+        let is_column = |one: &&Column<Task>| one.name == *column;
+        let kind =
+            Task::COLUMNS.iter().find(is_column).map_or("text[]", |column| columns::list(column.kind).0);
+        let kind = kind.trim_end_matches("[]");
         _ = write!(names, ", c{n}");
         _ = write!(lists, ", ${}::text[]", n + 4);
         _ = write!(conditions, " AND t.{column} = a.c{n}::{kind}");
@@ -177,7 +186,7 @@ pub(super) fn look(scope: Scope, number: usize, lookups: Vec<Lookup>) -> LookupQ
         });
         query = query.with(values.collect::<Vec<_>>(), Type::TEXT_ARRAY);
     }
-    lookup_query(lookups, query, read, LookupResult::Tasks).tasks()
+    lookup_query(lookups, query, |reader| read_task(reader), LookupResult::Tasks).tasks()
 }
 
 fn instants(scope: Scope, number: usize, lookup: Lookup) -> LookupQuery {
@@ -188,7 +197,7 @@ fn instants(scope: Scope, number: usize, lookup: Lookup) -> LookupQuery {
          ORDER BY t.{at} LIMIT $2"
     );
     let query = query(scope, sql).with(i64::from(lookup.limit), Type::INT8);
-    let read = |reader: &mut RowReader<'_>| Ok((reader.micros()?, TaskId::new(reader.id()?)));
+    let read = |reader: &mut Reader<'_>| Ok((reader.read()?, reader.read()?));
     lookup_query(vec![lookup], query, read, LookupResult::Instants)
 }
 
@@ -200,7 +209,7 @@ fn next_key(scope: Scope, lookup: &Lookup, after: Option<&Key>) -> LookupQuery {
                ORDER BY t.key LIMIT 1)) AS k";
     let query = query(scope, sql).with(after.map_or_else(String::new, Key::to_string), Type::TEXT);
     let to_result = |keys: Vec<Option<Key>>| LookupResult::NextKey(keys.into_iter().flatten().next());
-    lookup_query(vec![lookup.clone()], query, |reader| reader.some("no key"), to_result)
+    lookup_query(vec![lookup.clone()], query, |reader| reader.read(), to_result)
 }
 
 /// The pairs of kind and priority with ready tasks, found one after the other.
@@ -264,14 +273,11 @@ fn ready(scope: Scope, lookup: &Lookup, kinds: &[Kind], at_least: Option<i32>) -
     let add_rows = move |rows: &[&Row], read_set: &mut ReadSet| {
         let mut tasks = Vec::with_capacity(rows.len());
         for row in rows {
-            let mut reader = RowReader::of(row);
+            let mut reader = Reader::of(row);
             reader.int()?;
-            let task = read(&mut reader).map_err(|error| super::in_row(row, error))?;
-            if let Some(payload) = reader.some_text()? {
-                read_set.insert_if_absent(
-                    Target::Payload(task.id),
-                    LookupResult::Json(Some(Json::stored(payload))),
-                );
+            let task = read_task(&mut reader).map_err(|error| super::in_row(row, error))?;
+            if let Some(payload) = reader.read()? {
+                read_set.insert_if_absent(Target::Payload(task.id), LookupResult::Json(Some(payload)));
             }
             tasks.push(task);
         }

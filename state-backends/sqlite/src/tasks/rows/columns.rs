@@ -1,210 +1,109 @@
-//! The columns of a task: how they are written and read.
+//! Statements that read and write the columns of declared rows.
 
 use std::sync::LazyLock;
 
-use interval_queue_contract::Micros;
-use interval_queue_task_contract::{Nominal, State, Task, Token, Unique, Until};
+use interval_queue_task_contract::{
+    Task,
+    field::{RowReader as _, Value},
+    record::{Record, marked, read_task},
+};
 use rusqlite::{Row, Statement};
 
-use super::row_reader::{RowReader, json, wide};
+use super::{row_reader::Reader, tables::Tables};
 use crate::store::Fault;
 
-/// One column of a task.
-pub(super) struct Column {
-    name: &'static str,
-    differs: fn(&Task, &Task) -> bool,
-    bind: fn(&mut Statement<'_>, usize, &Task) -> rusqlite::Result<()>,
-}
-
-/// `column: field => stored value`.
-macro_rules! columns {
-    ($task:ident; $($name:ident: $($field:ident).+ => $value:expr,)*) => {
-        /// All columns of a task except queue, payload and result, in the order of [`SELECTED`].
-        pub(super) static COLUMNS: &[Column] = &[$(Column {
-            name: stringify!($name),
-            differs: |one, other| one.$($field).+ != other.$($field).+,
-            bind: |statement, at, $task| statement.raw_bind_parameter(at, $value),
-        }),*];
-    };
-}
-
-columns! { task;
-    id: id => text(task.id),
-    state: state => task.state.as_str(),
-    kind: kind => task.kind.as_str(),
-    priority: priority => task.priority,
-    due: due => task.due,
-    added: added => micros(task.added),
-    position: position => task.position,
-    not_before: not_before => micros(task.not_before),
-    key: key => task.key.as_ref().map(|key| key.as_str()),
-    ordered: ordered => task.ordered,
-    holds_key: holds_key => task.holds_key,
-    unserved: unserved => task.unserved,
-    unique_name: unique => task.unique.as_ref().map(|unique| unique.name.as_str()),
-    unique_until: unique => task.unique.as_ref().map(|unique| until(unique.until)),
-    holds_name: holds_name => task.holds_name,
-    weight: weight => task.weight,
-    tags: tags => some(&task.tags)?,
-    deadline: deadline => task.deadline.map(micros),
-    policy: policy => Some(&task.policy).filter(|own| !own.is_empty()).map(json).transpose()?,
-    has_edges: has_edges => task.has_edges,
-    schedule: schedule => task.schedule.as_ref().map(|nominal| nominal.schedule.as_str()),
-    scheduled_at: schedule => task.schedule.as_ref().map(|nominal| micros(nominal.at)),
-    trace: trace => task.trace.as_ref().map(|trace| trace.as_str()),
-    incarnation: token.incarnation => micros(task.token.incarnation),
-    attempt: token.attempt => task.token.attempt,
-    failures: failures => task.failures,
-    retries: retries => task.retries,
-    returns: returns => task.returns,
-    generation: generation => task.generation,
-    worker: worker => task.worker.map(text),
-    admitted: admitted => task.admitted.map(micros),
-    leased: leased => task.leased.map(micros),
-    prefetched: prefetched => task.prefetched,
-    stop: stop => task.stop.map(|stop| stop.as_str()),
-    progress: progress => task.progress.as_ref().map(json).transpose()?,
-    ended: ended => task.ended.map(micros),
-    ended_lease_clock: ended_lease_clock => task.ended_lease_clock.map(micros),
-    notified: notified => task.notified,
-    retained: retained => task.retained,
-    error: error => task.error.as_deref(),
-    history: history => some(&task.history)?,
-}
-
-fn text(id: impl ToString) -> String {
-    id.to_string()
-}
-
-pub(super) fn micros(at: Micros) -> i64 {
-    wide(at.get())
-}
-
-fn until(until: Until) -> &'static str {
-    match until {
-        Until::Ended => "ended",
-        Until::Leased => "leased",
-    }
-}
-
-/// A list as JSON. `None`: the list is empty.
-fn some<T: serde::Serialize>(list: &[T]) -> rusqlite::Result<Option<String>> {
-    (!list.is_empty()).then(|| json(list)).transpose()
-}
-
 /// The select list of a task: its number, and all columns.
-pub(super) static SELECTED: LazyLock<String> = LazyLock::new(|| {
-    let mut names = "number".to_owned();
-    for column in COLUMNS {
-        names.push_str(", ");
-        names.push_str(column.name);
+pub(super) static SELECTED: LazyLock<String> = LazyLock::new(|| format!("number, {}", Task::NAMES));
+
+/// Inserts a task. Parameters: the queue, all columns and the payload.
+pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| insertion::<Task>(", payload"));
+
+fn insertion<R: Record>(more: &str) -> String {
+    let values = ", ?".repeat(R::COLUMNS.len() + more.matches(',').count());
+    format!("INSERT INTO {} (queue, {}{more}) VALUES (?{values})", R::TABLE, R::NAMES)
+}
+
+pub(super) fn bind(statement: &mut Statement<'_>, at: usize, value: Value<'_>) -> rusqlite::Result<()> {
+    match value {
+        Value::Int(number) => statement.raw_bind_parameter(at, number),
+        Value::Truth(flag) => statement.raw_bind_parameter(at, flag),
+        Value::Text(text) | Value::Json(text) => statement.raw_bind_parameter(at, text.as_deref()),
+        Value::Id(id) => statement.raw_bind_parameter(at, id.map(|id| id.hyphenated().to_string())),
     }
-    names
-});
-
-/// Inserts a task. Parameters: the queue, the payload and all columns.
-pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
-    let names: String = COLUMNS.iter().map(|column| format!(", {}", column.name)).collect();
-    let values: String = (0..COLUMNS.len()).map(|n| format!(", ?{}", n + 3)).collect();
-    format!("INSERT INTO interval_queue_task (queue, payload{names}) VALUES (?1, ?2{values})")
-});
-
-/// Binds all columns, starting at parameter `first`.
-pub(super) fn bind_all(statement: &mut Statement<'_>, first: usize, task: &Task) -> rusqlite::Result<()> {
-    COLUMNS.iter().enumerate().try_for_each(|(n, column)| (column.bind)(statement, first + n, task))
 }
 
-/// The columns in which two tasks differ, as a bit mask.
-pub(super) fn differing(before: &Task, after: &Task) -> u64 {
-    let differs = |(n, column): (usize, &Column)| u64::from((column.differs)(before, after)) << n;
-    COLUMNS.iter().enumerate().map(differs).sum()
-}
-
-/// The bit of the result, above the bits of the columns.
-pub(super) const RESULT: u64 = 1 << 63;
-
-/// Updates only the columns of a bit mask, since SQLite updates every index with one of the
-/// columns. Parameters: the number, then the columns.
-pub(super) fn update(mask: u64) -> String {
-    let result = (mask & RESULT != 0).then_some("result");
-    let names = marked(mask).map(|column| column.name).chain(result);
-    let set: Vec<_> = names.enumerate().map(|(n, name)| format!("{name} = ?{}", n + 2)).collect();
-    format!("UPDATE interval_queue_task SET {} WHERE number = ?1", set.join(", "))
+/// Binds all columns, starting at the second parameter. Returns the next parameter.
+pub(super) fn bind_all<R: Record>(statement: &mut Statement<'_>, row: &R) -> rusqlite::Result<usize> {
+    bind_marked(statement, ALL, row)
 }
 
 /// Binds the columns of a bit mask, starting at the second parameter. Returns the next parameter.
-pub(super) fn bind_marked(statement: &mut Statement<'_>, mask: u64, task: &Task) -> rusqlite::Result<usize> {
+pub(super) fn bind_marked<R: Record>(
+    statement: &mut Statement<'_>,
+    mask: u64,
+    row: &R,
+) -> rusqlite::Result<usize> {
     let mut next = 2;
-    for column in marked(mask) {
-        (column.bind)(statement, next, task)?;
+    for column in marked::<R>(mask) {
+        bind(statement, next, (column.value)(row))?;
         next += 1;
     }
     Ok(next)
 }
 
-fn marked(mask: u64) -> impl Iterator<Item = &'static Column> {
-    COLUMNS.iter().enumerate().filter(move |(n, _)| mask & (1 << n) != 0).map(|(_, column)| column)
+/// The bit of the result, above the bits of the columns.
+pub(super) const RESULT: u64 = 1 << 63;
+/// The bits of all columns.
+pub(super) const ALL: u64 = !RESULT;
+
+/// Updates only the columns of a bit mask, since SQLite updates every index with one of the
+/// columns. Parameters: the number, then the columns.
+pub(super) fn update<R: Record>(mask: u64) -> String {
+    let result = (mask & RESULT != 0).then_some("result");
+    let names = marked::<R>(mask & !RESULT).map(|column| column.name).chain(result);
+    let set: Vec<_> = names.enumerate().map(|(n, name)| format!("{name} = ?{}", n + 2)).collect();
+    format!("UPDATE {} SET {} WHERE number = ?1", R::TABLE, set.join(", "))
 }
 
 /// Reads the number and the task of a row with the columns [`SELECTED`].
 pub(super) fn read(row: &Row<'_>) -> Result<(i64, Task), Fault> {
-    let reader = &mut RowReader::of(row);
-    let (number, id) = (reader.int()?, reader.named("no task id")?);
-    let state: State = reader.named("no state")?;
-    let task = Task {
-        id,
-        state,
-        kind: reader.named("no kind")?,
-        priority: reader.number()?,
-        due: reader.int()?,
-        added: reader.micros()?,
-        position: reader.number()?,
-        not_before: reader.micros()?,
-        key: reader.some("no key")?,
-        ordered: reader.truth()?,
-        holds_key: reader.truth()?,
-        unserved: reader.truth()?,
-        unique: {
-            let name = reader.some("no unique name")?;
-            let until = reader.word()?.unwrap_or_default();
-            name.map(|name| Unique { name, until })
-        },
-        holds_name: reader.truth()?,
-        weight: reader.number()?,
-        tags: reader.json()?,
-        deadline: reader.some_micros()?,
-        policy: reader.json()?,
-        has_edges: reader.truth()?,
-        schedule: {
-            let schedule = reader.some("no name of a schedule")?;
-            let at = reader.some_micros()?.unwrap_or_default();
-            schedule.map(|schedule| Nominal { schedule, at })
-        },
-        trace: reader.some("no traceparent")?,
-        token: Token { incarnation: reader.micros()?, attempt: reader.number()? },
-        failures: reader.number()?,
-        retries: reader.number()?,
-        returns: reader.number()?,
-        generation: reader.number()?,
-        worker: reader.some("no worker id")?,
-        admitted: reader.some_micros()?,
-        leased: reader.some_micros()?,
-        prefetched: reader.truth()?,
-        stop: reader.word()?,
-        progress: reader.json()?,
-        ended: {
-            let ended = reader.some_micros()?;
-            // The row would be reported as ended forever.
-            if ended.is_some() != state.is_ended() {
-                return Err(reader.bad(&format!("not what a task has that is {state}")));
-            }
-            ended
-        },
-        ended_lease_clock: reader.some_micros()?,
-        notified: reader.truth()?,
-        retained: reader.truth()?,
-        error: reader.some_text()?.map(Into::into),
-        history: reader.json()?,
-    };
-    Ok((number, task))
+    let reader = &mut Reader::of(row);
+    Ok((reader.read()?, read_task(reader)?))
+}
+
+impl Tables<'_> {
+    /// The rows of a statement that goes on after the name of the table.
+    pub(super) fn rows<R: Record>(&self, rest: &str, params: impl rusqlite::Params) -> Result<Vec<R>, Fault> {
+        let sql = format!("SELECT {} FROM {} {rest}", R::NAMES, R::TABLE);
+        self.all(&sql, params, |row| R::read(&mut Reader::of(row)))
+    }
+
+    pub(super) fn row<R: Record>(
+        &self,
+        rest: &str,
+        params: impl rusqlite::Params,
+    ) -> Result<Option<R>, Fault> {
+        Ok(self.rows(rest, params)?.into_iter().next())
+    }
+
+    /// Inserts a row, or updates the one with its key.
+    pub(super) fn upsert<R: Record>(&mut self, row: &R) -> Result<(), Fault> {
+        let queue = self.made_number()?;
+        let set: Vec<String> =
+            R::COLUMNS.iter().map(|column| format!("{0} = excluded.{0}", column.name)).collect();
+        let sql = format!("{} ON CONFLICT DO UPDATE SET {}", insertion::<R>(""), set.join(", "));
+        let mut statement = self.prepare(&sql)?;
+        statement.raw_bind_parameter(1, queue)?;
+        bind_all(&mut statement, row)?;
+        statement.raw_execute()?;
+        Ok(())
+    }
+
+    /// Deletes the row with this key.
+    pub(super) fn delete<R: Record>(&mut self, key: &str) -> Result<(), Fault> {
+        let queue = self.number()?;
+        let column = R::COLUMNS.first().map_or("", |column| column.name);
+        self.execute(&format!("DELETE FROM {} WHERE queue = ?1 AND {column} = ?2", R::TABLE), (queue, key))?;
+        Ok(())
+    }
 }

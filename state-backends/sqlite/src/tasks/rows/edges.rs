@@ -1,59 +1,14 @@
 //! The rows of edges.
 
-use interval_queue_task_contract::{Edge, EdgeState, OnFailure, TaskId};
-use rusqlite::Row;
+use interval_queue_task_contract::{Edge, EdgeState, TaskId};
 
-use super::{row_reader::RowReader, tables::Tables};
+use super::tables::Tables;
 use crate::store::Fault;
 
 const STATES: [EdgeState; 6] =
     [EdgeState::New, EdgeState::Open, EdgeState::Met, EdgeState::Failed, EdgeState::Held, EdgeState::Cut];
 
-macro_rules! edges {
-    ($rest:literal) => {
-        concat!("SELECT up, down, name, on_failure, state, generation FROM interval_queue_task_edge ", $rest)
-    };
-}
-
-fn read(row: &Row<'_>) -> Result<Edge, Fault> {
-    let reader = &mut RowReader::of(row);
-    Ok(Edge {
-        up: reader.named("no task id")?,
-        down: reader.named("no task id")?,
-        name: reader.some("no name")?,
-        on_failure: reader.named::<OnFailure>("nothing to do on a failure")?,
-        state: reader.word()?.ok_or_else(|| reader.bad("no state of an edge"))?,
-        generation: reader.number()?,
-    })
-}
-
 impl Tables<'_> {
-    pub(super) fn add_edge(&mut self, edge: &Edge) -> Result<(), Fault> {
-        let queue = self.made_number()?;
-        let sql = "INSERT INTO interval_queue_task_edge (queue, up, down, name, on_failure, state, generation) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        let name = edge.name.as_ref().map(|name| name.as_str());
-        let (up, down) = (edge.up.to_string(), edge.down.to_string());
-        self.execute(
-            sql,
-            (queue, up, down, name, edge.on_failure.as_str(), edge.state.as_str(), edge.generation),
-        )?;
-        Ok(())
-    }
-
-    pub(super) fn write_edge(&mut self, edge: &Edge) -> Result<(), Fault> {
-        let queue = self.number()?;
-        let sql = "UPDATE interval_queue_task_edge SET name = ?4, on_failure = ?5, state = ?6, generation = ?7 \
-                   WHERE queue = ?1 AND up = ?2 AND down = ?3";
-        let name = edge.name.as_ref().map(|name| name.as_str());
-        let (up, down) = (edge.up.to_string(), edge.down.to_string());
-        self.execute(
-            sql,
-            (queue, up, down, name, edge.on_failure.as_str(), edge.state.as_str(), edge.generation),
-        )?;
-        Ok(())
-    }
-
     pub(super) fn forget_edge(&mut self, edge: &Edge) -> Result<(), Fault> {
         let queue = self.number()?;
         let sql = "DELETE FROM interval_queue_task_edge WHERE queue = ?1 AND up = ?2 AND down = ?3";
@@ -68,9 +23,9 @@ impl Tables<'_> {
         most: u32,
     ) -> Result<Vec<Edge>, Fault> {
         let queue = self.number()?;
-        let sql = edges!("WHERE queue = ?1 AND up = ?2 AND down > ?3 ORDER BY down LIMIT ?4");
+        let sql = "WHERE queue = ?1 AND up = ?2 AND down > ?3 ORDER BY down LIMIT ?4";
         let after = after.map_or_else(String::new, |after| after.to_string());
-        self.all(sql, (queue, up.to_string(), after, most), read)
+        self.rows(sql, (queue, up.to_string(), after, most))
     }
 
     /// Edges from a task with [pending notifications](Edge::is_unnotified), by downstream.
@@ -81,18 +36,14 @@ impl Tables<'_> {
         most: u32,
     ) -> Result<Vec<Edge>, Fault> {
         let queue = self.number()?;
-        let open = edges!(
-            "INDEXED BY interval_queue_task_edge_open WHERE queue = ?1 AND up = ?2 AND (state = 'new' OR state = 'open') \
-             ORDER BY down LIMIT ?3"
-        );
-        let held = edges!(
-            "INDEXED BY interval_queue_task_edge_held WHERE queue = ?1 AND up = ?2 AND state = 'held' AND generation < ?4 \
-             ORDER BY generation, down LIMIT ?3"
-        );
-        let mut unnotified = self.all(open, (queue, up.to_string(), most), read)?;
+        let open = "INDEXED BY interval_queue_task_edge_open WHERE queue = ?1 AND up = ?2 AND (state = 'new' OR state = 'open') \
+             ORDER BY down LIMIT ?3";
+        let held = "INDEXED BY interval_queue_task_edge_held WHERE queue = ?1 AND up = ?2 AND state = 'held' AND generation < ?4 \
+             ORDER BY generation, down LIMIT ?3";
+        let mut unnotified: Vec<Edge> = self.rows(open, (queue, up.to_string(), most))?;
         // No edge is held in an earlier generation than the first.
         if generation > 0 {
-            unnotified.extend(self.all(held, (queue, up.to_string(), most, generation), read)?);
+            unnotified.extend(self.rows::<Edge>(held, (queue, up.to_string(), most, generation))?);
         }
         unnotified.sort_unstable_by_key(|edge| edge.down);
         unnotified.truncate(most as usize);
@@ -107,14 +58,12 @@ impl Tables<'_> {
         most: u32,
     ) -> Result<Vec<Edge>, Fault> {
         let queue = self.number()?;
-        let sql = edges!(
-            "INDEXED BY interval_queue_task_edge_down WHERE queue = ?1 AND down = ?2 AND state = ?3 AND up > ?4 \
-             ORDER BY up LIMIT ?5"
-        );
+        let sql = "INDEXED BY interval_queue_task_edge_down WHERE queue = ?1 AND down = ?2 AND state = ?3 AND up > ?4 \
+             ORDER BY up LIMIT ?5";
         let (down, after) = (down.to_string(), after.map_or_else(String::new, |id| id.to_string()));
         let mut edges = Vec::new();
         for one in state.as_ref().map_or(&STATES[..], std::slice::from_ref) {
-            edges.extend(self.all(sql, (queue, &down, one.as_str(), &after, most), read)?);
+            edges.extend(self.rows::<Edge>(sql, (queue, &down, one.as_str(), &after, most))?);
         }
         edges.sort_unstable_by_key(|edge| edge.up);
         edges.truncate(most as usize);

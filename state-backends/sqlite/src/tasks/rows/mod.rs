@@ -4,7 +4,9 @@
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
     Corrected, Counted, Cursor, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, LogLine, Presence,
-    Queue, Rows, Schedule, Selector, Task, TaskId, Took, WorkerId, index::Index,
+    Queue, Rows, Schedule, Selector, Task, TaskId, Took, WorkerId,
+    field::{RowReader as _, micros},
+    index::Index,
 };
 
 mod columns;
@@ -19,12 +21,8 @@ mod tables;
 #[path = "../../../tests/unit/rows.rs"]
 mod tests;
 
+use self::tables::{PAYLOAD, RESULT};
 pub use self::tables::{Tables, Updates};
-use self::{
-    columns::micros,
-    others::Others,
-    tables::{PAYLOAD, RESULT},
-};
 use crate::store::Fault;
 
 /// A statement that selects tasks.
@@ -169,7 +167,7 @@ impl Rows for Tables<'_> {
                     WHERE queue = ?1 AND holds_key AND key > ?2 ORDER BY key LIMIT 1";
         let waited_for = "SELECT key FROM interval_queue_task INDEXED BY interval_queue_task_line \
                           WHERE queue = ?1 AND state = 'blocked' AND key > ?2 ORDER BY key LIMIT 1";
-        let read = |row: &rusqlite::Row<'_>| row_reader::RowReader::of(row).named("no key");
+        let read = |row: &rusqlite::Row<'_>| row_reader::Reader::of(row).read::<Key>();
         let held = self.first(held, (queue, after), read)?;
         Ok(held.into_iter().chain(self.first(waited_for, (queue, after), read)?).min())
     }
@@ -183,7 +181,7 @@ impl Rows for Tables<'_> {
     }
 
     fn insert_edge(&mut self, edge: &Edge) -> Result<(), Fault> {
-        self.add_edge(edge)
+        self.upsert(edge)
     }
 
     fn remove_edge(&mut self, edge: &Edge) -> Result<(), Fault> {
@@ -191,7 +189,7 @@ impl Rows for Tables<'_> {
     }
 
     fn put_edge(&mut self, edge: &Edge) -> Result<(), Fault> {
-        self.write_edge(edge)
+        self.upsert(edge)
     }
 
     fn edges_from(&mut self, up: TaskId, after: Option<TaskId>, most: u32) -> Result<Vec<Edge>, Fault> {
@@ -217,19 +215,23 @@ impl Rows for Tables<'_> {
     }
 
     fn presence(&mut self, worker: WorkerId) -> Result<Option<Presence>, Fault> {
-        self.worker(worker)
+        let queue = self.number()?;
+        self.row("WHERE queue = ?1 AND worker = ?2", (queue, worker.to_string()))
     }
 
     fn put_presence(&mut self, presence: &Presence) -> Result<(), Fault> {
-        self.write_worker(presence)
+        self.upsert(presence)
     }
 
     fn remove_presence(&mut self, worker: WorkerId) -> Result<(), Fault> {
-        self.forget(Others::Worker, &worker.to_string())
+        self.delete::<Presence>(&worker.to_string())
     }
 
     fn ended_presences(&mut self, until: Micros, cleared: bool, most: u32) -> Result<Vec<Presence>, Fault> {
-        self.ended_workers(until, cleared, most)
+        let queue = self.number()?;
+        let ended = "INDEXED BY interval_queue_task_worker_ends WHERE queue = ?1 AND cleared = ?2 AND ends <= ?3 \
+                     ORDER BY ends, worker LIMIT ?4";
+        self.rows(ended, (queue, cleared, micros(until), most))
     }
 
     fn shortest_busy_lease(&mut self, after: Micros) -> Result<Option<Micros>, Fault> {
@@ -255,55 +257,66 @@ impl Rows for Tables<'_> {
     }
 
     fn presences(&mut self) -> Result<Vec<Presence>, Fault> {
-        self.workers()
+        let queue = self.number()?;
+        self.rows("WHERE queue = ?1 ORDER BY worker", [queue])
     }
 
     fn kind(&mut self, kind: &Kind) -> Result<Option<KindRow>, Fault> {
-        self.kind_row(kind)
+        let queue = self.number()?;
+        self.row("WHERE queue = ?1 AND kind = ?2", (queue, kind.as_str()))
     }
 
     fn put_kind(&mut self, row: &KindRow) -> Result<(), Fault> {
-        self.write_kind(row)
+        self.upsert(row)
     }
 
     fn kinds(&mut self) -> Result<Vec<KindRow>, Fault> {
-        self.kind_rows()
+        let queue = self.number()?;
+        self.rows("WHERE queue = ?1 ORDER BY kind", [queue])
     }
 
     fn key(&mut self, key: &Key) -> Result<Option<KeyRow>, Fault> {
-        self.key_row(key)
+        let queue = self.number()?;
+        self.row("WHERE queue = ?1 AND key = ?2", (queue, key.as_str()))
     }
 
     fn put_key(&mut self, row: &KeyRow) -> Result<(), Fault> {
-        self.write_key(row)
+        self.upsert(row)
     }
 
     fn remove_key(&mut self, key: &Key) -> Result<(), Fault> {
-        self.forget(Others::Key, key.as_str())
+        self.delete::<KeyRow>(key.as_str())
     }
 
     fn paused_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, Fault> {
-        self.paused_key_rows(most)
+        let queue = self.number()?;
+        let paused = "INDEXED BY interval_queue_task_key_paused WHERE queue = ?1 AND max_running = 0 ORDER BY key LIMIT ?2";
+        self.rows(paused, (queue, most))
     }
 
     fn keys_to_rebalance(&mut self, most: u32) -> Result<Vec<KeyRow>, Fault> {
-        self.key_rows_to_rebalance(most)
+        let queue = self.number()?;
+        let marked = "INDEXED BY interval_queue_task_key_needs_rebalancing WHERE queue = ?1 AND needs_rebalancing = 1 \
+                      ORDER BY key LIMIT ?2";
+        self.rows(marked, (queue, most))
     }
 
     fn schedule(&mut self, name: &Key) -> Result<Option<Schedule>, Fault> {
-        self.schedule_row(name)
+        let queue = self.number()?;
+        self.row("WHERE queue = ?1 AND name = ?2", (queue, name.as_str()))
     }
 
     fn put_schedule(&mut self, schedule: &Schedule) -> Result<(), Fault> {
-        self.write_schedule(schedule)
+        self.upsert(schedule)
     }
 
     fn remove_schedule(&mut self, name: &Key) -> Result<(), Fault> {
-        self.forget(Others::Schedule, name.as_str())
+        self.delete::<Schedule>(name.as_str())
     }
 
     fn schedules(&mut self) -> Result<Vec<Schedule>, Fault> {
-        self.schedule_rows()
+        let queue = self.number()?;
+        self.rows("WHERE queue = ?1 ORDER BY name", [queue])
     }
 
     fn count(&mut self, kind: &Kind, counted: Counted, more: i64) -> Result<(), Fault> {

@@ -1,8 +1,8 @@
 //! Lookups of the most urgent tasks.
 
-use interval_queue_task_contract::{Kind, Task};
+use interval_queue_task_contract::{Kind, Task, field::RowReader as _};
 
-use super::{row_reader::RowReader, tables::Tables, tasks};
+use super::{row_reader::Reader, tables::Tables, tasks};
 use crate::store::Fault;
 
 impl Tables<'_> {
@@ -29,9 +29,9 @@ impl Tables<'_> {
         let mut heads = Vec::new();
         for (kind, priority) in &pairs {
             heads.extend(self.all(sql, (queue, kind, priority, most), |row| {
-                let reader = &mut RowReader::of(row);
-                let (number, id) = (reader.int()?, reader.text()?.to_owned());
-                Ok((reader.int()?, reader.int()?, reader.int()?, id, number))
+                let reader = &mut Reader::of(row);
+                let (number, id) = (reader.read::<i64>()?, reader.read::<String>()?);
+                Ok((reader.read::<i64>()?, reader.read::<i64>()?, reader.read::<i64>()?, id, number))
             })?);
         }
         heads.sort_unstable();
@@ -55,8 +55,8 @@ impl Tables<'_> {
         // Sorts before all kinds, since no kind is empty.
         let mut behind = String::new();
         let pair = |row: &rusqlite::Row<'_>| {
-            let reader = &mut RowReader::of(row);
-            Ok((reader.text()?.to_owned(), reader.int()?))
+            let reader = &mut Reader::of(row);
+            Ok((reader.read::<String>()?, reader.read::<i64>()?))
         };
         while let Some((kind, lowest)) = self.first(next_kind, (queue, &behind), pair)? {
             behind = kind.clone();
@@ -69,7 +69,7 @@ impl Tables<'_> {
                     pairs.push((kind.clone(), this));
                 }
                 let from = this.max(least.saturating_sub(1));
-                priority = self.first(next_priority, (queue, &kind, from), |row| RowReader::of(row).int())?;
+                priority = self.first(next_priority, (queue, &kind, from), |row| Reader::of(row).read())?;
             }
         }
         Ok(pairs)
@@ -81,6 +81,6 @@ impl Tables<'_> {
         sql: &str,
         params: impl rusqlite::Params,
     ) -> Result<Option<interval_queue_contract::Micros>, Fault> {
-        Ok(self.first(sql, params, |row| RowReader::of(row).some_micros())?.flatten())
+        Ok(self.first(sql, params, |row| Reader::of(row).read())?.flatten())
     }
 }

@@ -6,15 +6,11 @@ use std::{collections::BTreeSet, sync::LazyLock};
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
     Cursor, MAX_SCANNED, Order, Rows as _, Selector, State, Task, TaskId,
+    field::{RowReader as _, micros, to_json},
     index::{self, Index as _},
 };
 
-use super::{
-    columns::{SELECTED, micros},
-    declared,
-    row_reader::{RowReader, json},
-    tables::Tables,
-};
+use super::{columns::SELECTED, declared, row_reader::Reader, tables::Tables};
 use crate::store::Fault;
 
 /// The statements of one order.
@@ -105,11 +101,11 @@ impl Tables<'_> {
             micros(after.at),
             after.id.to_string(),
             most,
-            (!selector.kinds.is_empty()).then(|| json(&selector.kinds)).transpose()?,
-            (!states.is_empty()).then(|| json(&states)).transpose()?,
+            (!selector.kinds.is_empty()).then(|| to_json(&selector.kinds)),
+            (!states.is_empty()).then(|| to_json(&states)),
             selector.key.as_ref().map(|key| key.as_str()),
             selector.unique.as_ref().map(|name| name.as_str()),
-            (!selector.tags.is_empty()).then(|| json(&selector.tags)).transpose()?,
+            (!selector.tags.is_empty()).then(|| to_json(&selector.tags)),
             selector.worker.map(|worker| worker.to_string()),
             selector.error.as_deref(),
             selector.added_from.map(micros),
@@ -128,10 +124,9 @@ impl Tables<'_> {
         let queue = self.number()?;
         let (sql, params) = (&of_order(after.order).end, (queue, micros(after.at), after.id.to_string()));
         let last = self.first(sql, params, |row| {
-            let mut reader = RowReader::of(row);
-            let (at, id): (Option<Micros>, String) = (reader.some_micros()?, reader.text()?.to_owned());
-            Ok((at, id))
+            let mut reader = Reader::of(row);
+            Ok((reader.read::<Option<Micros>>()?, reader.read::<TaskId>()?))
         })?;
-        Ok(last.and_then(|(at, id)| Some(Cursor { at: at?, id: id.parse::<TaskId>().ok()?, ..after })))
+        Ok(last.and_then(|(at, id)| Some(Cursor { at: at?, id, ..after })))
     }
 }

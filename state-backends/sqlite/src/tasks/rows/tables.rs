@@ -9,13 +9,14 @@ use std::{
 };
 
 use interval_queue_contract::{QueueName, StateError, StateErrorKind};
-use interval_queue_task_contract::{Counted, Json, Kind, LogLine, Task, TaskId, Took};
+use interval_queue_task_contract::{
+    Counted, Json, Kind, LogLine, Task, TaskId, Took,
+    field::{RowReader as _, to_json},
+    record::differing,
+};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 
-use super::{
-    columns,
-    row_reader::{RowReader, json},
-};
+use super::{columns, row_reader::Reader};
 use crate::store::Fault;
 
 /// Maximum length of a payload or result in the row of its task, in bytes. Longer ones are kept
@@ -29,7 +30,7 @@ pub struct Updates(Mutex<HashMap<u64, Arc<str>>>);
 impl Updates {
     fn of(&self, mask: u64) -> Arc<str> {
         let mut statements = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        statements.entry(mask).or_insert_with(|| columns::update(mask).into()).clone()
+        statements.entry(mask).or_insert_with(|| columns::update::<Task>(mask).into()).clone()
     }
 }
 
@@ -244,8 +245,8 @@ impl<'c> Tables<'c> {
         let mut insert = self.prepare(&columns::INSERT)?;
         let (inline, apart) = parted(payload);
         insert.raw_bind_parameter(1, queue)?;
-        insert.raw_bind_parameter(2, inline)?;
-        columns::bind_all(&mut insert, 3, task)?;
+        let payload = columns::bind_all(&mut insert, task)?;
+        insert.raw_bind_parameter(payload, inline)?;
         insert.raw_execute()?;
         let number = self.on.last_insert_rowid();
         self.numbers.insert(task.id, number);
@@ -259,7 +260,7 @@ impl<'c> Tables<'c> {
     }
 
     pub(super) fn put_task(&mut self, before: &Task, after: &Task) -> Result<(), Fault> {
-        let mask = columns::differing(before, after);
+        let mask = differing(before, after);
         if mask == 0 {
             return Ok(());
         }
@@ -308,9 +309,9 @@ impl<'c> Tables<'c> {
         self.write_result()?;
         let Some(number) = self.number_of(id)? else { return Ok(None) };
         let text = self.first(of.get, [number], |row| {
-            let reader = &mut RowReader::of(row);
+            let reader = &mut Reader::of(row);
             let _number = reader.int()?;
-            Ok(reader.some_text()?.map(Json::stored))
+            reader.read::<Option<Json>>()
         })?;
         Ok(text.flatten())
     }
@@ -334,11 +335,11 @@ impl Tables<'_> {
         let Some(number) = self.number_of(id)? else { return Ok(Vec::new()) };
         let sql = "SELECT task, log FROM interval_queue_task_body WHERE task = ?1";
         let log = self.first(sql, [number], |row| {
-            let reader = &mut RowReader::of(row);
+            let reader = &mut Reader::of(row);
             let _number = reader.int()?;
             reader.json()
         })?;
-        Ok(log.unwrap_or_default())
+        Ok(log.flatten().unwrap_or_default())
     }
 
     pub(super) fn write_log(&mut self, id: TaskId, log: &[LogLine]) -> Result<(), Fault> {
@@ -349,7 +350,7 @@ impl Tables<'_> {
         }
         let sql = "INSERT INTO interval_queue_task_body (task, log) VALUES (?1, ?2) \
                    ON CONFLICT DO UPDATE SET log = excluded.log";
-        self.execute(sql, (number, json(log)?))?;
+        self.execute(sql, (number, to_json(log)))?;
         Ok(())
     }
 }
