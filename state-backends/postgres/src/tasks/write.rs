@@ -212,8 +212,6 @@ fn with_queue(query: Query, queue: &Queue) -> Query {
     })
 }
 
-const TASK: &str = "interval_queue_task";
-
 fn tasks(queue: i64, written: &Written, all: &mut Vec<Query>) {
     let mut gone = Vec::new();
     let mut new = Vec::new();
@@ -239,7 +237,7 @@ fn tasks(queue: i64, written: &Written, all: &mut Vec<Query>) {
         }
     }
     if !gone.is_empty() {
-        all.push(Rows::new().with("id", Kind::Id, gone).delete(queue, TASK));
+        all.push(Rows::new().with("id", Kind::Id, gone).delete(queue, Task::TABLE));
     }
     // One statement for all tasks whose bodies stay: it costs more than the unchanged columns that it
     // writes.
@@ -249,12 +247,12 @@ fn tasks(queue: i64, written: &Written, all: &mut Vec<Query>) {
     let ids: Vec<TaskId> = others.into_values().flatten().collect();
     let others = (!ids.is_empty()).then_some((mask, ids));
     for (mask, ids) in with_bodies.into_iter().chain(others) {
-        all.push(changed_tasks(written, mask, &ids).update(queue, TASK, 1));
+        all.push(changed_tasks(written, mask, &ids).update(queue, Task::TABLE, 1));
     }
     if !new.is_empty() {
         // Stored in the order in which they are leased and read.
         new.sort_by_key(|task| task.order());
-        all.push(new_tasks(written, &new).insert(queue, TASK));
+        all.push(new_tasks(written, &new).insert(queue, Task::TABLE));
     }
 }
 
@@ -317,8 +315,6 @@ fn new_tasks(written: &Written, tasks: &[&Task]) -> Rows {
     rows
 }
 
-const EDGE: &str = "interval_queue_task_edge";
-
 fn edges(queue: i64, written: &Written, all: &mut Vec<Query>) {
     let (mut new, mut changed, mut gone) = (Vec::new(), Vec::new(), Vec::new());
     for (ends, change) in &written.edges {
@@ -329,28 +325,18 @@ fn edges(queue: i64, written: &Written, all: &mut Vec<Query>) {
             Change { before: None, after: None } => {}
         }
     }
-    let ends = |edges: &[&Edge]| {
-        let up: Vec<Uuid> = edges.iter().map(|edge| edge.up.uuid()).collect();
-        let down: Vec<Uuid> = edges.iter().map(|edge| edge.down.uuid()).collect();
-        let state: Vec<&'static str> = edges.iter().map(|edge| edge.state.as_str()).collect();
-        let generation: Vec<i64> = edges.iter().map(|edge| edge.generation.into()).collect();
-        let rows = Rows::new().with("up", Kind::Id, up).with("down", Kind::Id, down);
-        rows.with("state", Kind::Text, state).with("generation", Kind::Int, generation)
-    };
     if !gone.is_empty() {
         let up: Vec<Uuid> = gone.iter().map(|(up, _)| up.uuid()).collect();
         let down: Vec<Uuid> = gone.iter().map(|(_, down)| down.uuid()).collect();
-        all.push(Rows::new().with("up", Kind::Id, up).with("down", Kind::Id, down).delete(queue, EDGE));
+        all.push(
+            Rows::new().with("up", Kind::Id, up).with("down", Kind::Id, down).delete(queue, Edge::TABLE),
+        );
     }
     if !changed.is_empty() {
-        all.push(ends(&changed).update(queue, EDGE, 2));
+        all.push(Rows::of(&changed).update(queue, Edge::TABLE, 2));
     }
     if !new.is_empty() {
-        let names: Vec<Option<String>> =
-            new.iter().map(|edge| edge.name.as_ref().map(ToString::to_string)).collect();
-        let on_failure: Vec<&'static str> = new.iter().map(|edge| edge.on_failure.as_str()).collect();
-        let rows = ends(&new).with("name", Kind::Text, names).with("on_failure", Kind::Text, on_failure);
-        all.push(rows.insert(queue, EDGE));
+        all.push(Rows::of(&new).insert(queue, Edge::TABLE));
     }
 }
 
