@@ -85,7 +85,7 @@ CREATE TABLE interval_queue_task (
     line INTEGER AS (iif(ordered, added, due)) VIRTUAL
 ) STRICT;
 CREATE UNIQUE INDEX interval_queue_task_id ON interval_queue_task (queue, id);
--- All other indexes follow: they are declared in interval-queue-task-contract, index.rs.
+-- The columns are declared in interval-queue-task-contract, record.rs, and all other indexes in index.rs.
 
 CREATE TABLE interval_queue_task_body (
     -- Payloads and results that would make the rows of interval_queue_task long, and the log, a
