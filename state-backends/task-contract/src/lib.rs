@@ -1,9 +1,8 @@
 //! The contract between stored tasks and their stores: rows, commands and every rule.
 //!
-//! Producers add tasks to a queue. Workers in any number of processes lease, run and complete them.
 //! The rules are pure functions over the rows that a store finds: [`rules::apply`]. A store
 //! implements [`Rows`] and [`TaskStore`] and adds no rule. Applications use the crate
-//! `interval-queue-tasks`; only authors of stores need this one.
+//! `interval-queue-tasks`; this one is for authors of stores.
 //!
 //! # Words
 //!

@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use crate::{Key, MAX_KIND_POLICIES, Settings, State, TaskId, WorkerId};
 
-/// Why a command is refused. A refused command changes nothing. A store with rules of its own makes
-/// its errors of this.
+/// Why a command is refused; it changes nothing. Stores with rules of their own make their errors
+/// of this.
 #[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -8,11 +8,11 @@ use crate::{
     index::{self, Index},
 };
 
-/// The rows of one queue within one atomic command; a store adds no rule to them.
+/// The rows of one queue within one atomic command; a store adds no rule.
 ///
 /// Lookups find what the command has written. If a call fails, the store undoes the whole command.
-/// A lookup returns at most `most` rows and costs about as much as it returns, whatever is stored:
-/// it needs one index. A new lookup of tasks is one line of [`index`] and one method here.
+/// A lookup returns at most `most` rows at a cost of about these, whatever is stored: it needs one
+/// index. A new lookup of tasks is one line of [`index`] and one method here.
 #[allow(clippy::missing_errors_doc, reason = "each fails as its store does, and the command with it")]
 pub trait Rows {
     /// The store's error.
@@ -128,9 +128,9 @@ pub trait Rows {
         }
     }
     /// Selected tasks after a position, in its order, of the [`MAX_SCANNED`](crate::MAX_SCANNED)
-    /// tasks after it; of named ids, all. `Oldest` and `Newest`: [`index::ByAdded`]. `Ended`: merged
-    /// from [`index::Ended`] of each ended state and [`index::EndedOther`]. May include tasks whose
-    /// payload does not match.
+    /// tasks after it; of named ids, all. `Oldest` and `Newest`: [`index::ByAdded`]. `Ended`:
+    /// merged from [`index::Ended`] of each ended state and [`index::EndedOther`]. Payloads need
+    /// not match.
     fn select(&mut self, selector: &Selector, after: Cursor, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// The position of the last of the [`MAX_SCANNED`](crate::MAX_SCANNED) tasks after a position.
     /// `None`: there are fewer.
@@ -220,8 +220,7 @@ pub trait Rows {
     /// Numbers for [`Times`](crate::Times) of a kind, from an hour on: `kind, hour, cell`.
     fn times(&mut self, kind: &Kind, from: u32) -> Result<Vec<(Took, u64)>, Self::Error>;
     /// Adds the counts of events of all kinds in hours before `hours` to their
-    /// [days](Took::of_day), removes the numbers of these hours, and removes the days before `days`:
-    /// `hour`.
+    /// [days](Took::of_day), removes these hours, and removes the days before `days`: `hour`.
     fn forget_times(&mut self, hours: u32, days: u32) -> Result<(), Self::Error>;
 
     /// Adds an event, numbered higher than any that the queue ever had, from 1.

@@ -51,9 +51,7 @@ impl Occurrence {
     }
 }
 
-/// First cell of the events of an hour.
 const EVENTS: u8 = first_cell(Span::Run) + LENGTHS as u8 + 1;
-/// First cell of the events of a day.
 const DAY_EVENTS: u8 = EVENTS + Occurrence::COUNT;
 
 /// The key of a stored number: a count of spans of one length class in one hour, the sum of their
@@ -63,7 +61,7 @@ pub struct Took {
     /// Hours since 1970; of a day, its first hour.
     pub hour: u32,
     /// Index within the hour: for each [`Span`] the counts by length class, then the sum of lengths
-    /// in milliseconds; then the counts of [events](Occurrence) in the hour, and those in the day.
+    /// in milliseconds; then the counts of [events](Occurrence) in the hour, then in the day.
     pub cell: u8,
 }
 
@@ -94,8 +92,8 @@ impl Took {
     /// follow.
     pub const EVENT_CELLS: (u8, u8) = (EVENTS, DAY_EVENTS);
 
-    /// The count of the day to which a count of events in an hour is added once the hour is not kept
-    /// any more. `None`: another number.
+    /// The count of the day to which a count of events in an hour is added once the hour is
+    /// forgotten. `None`: another number.
     pub fn of_day(self) -> Option<Self> {
         let cell = (EVENTS..DAY_EVENTS).contains(&self.cell).then_some(self.cell + Occurrence::COUNT)?;
         Some(Self { hour: self.hour / 24 * 24, cell })
@@ -141,7 +139,7 @@ impl Histogram {
     }
 
     /// Upper bound of this share of the lengths, 0 to 1: 0.5 gives the median. A power of two
-    /// milliseconds, so up to twice the true value. `None`: no spans.
+    /// milliseconds, up to twice the true value. `None`: no spans.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         let number = self.number();
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
@@ -232,7 +230,7 @@ impl Day {
 }
 
 /// How long runs of one kind waited and took in one hour, in which they were leased or ended, and
-/// what happened in it.
+/// its events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Times {
     /// When the hour began.
@@ -274,7 +272,6 @@ impl Times {
     }
 }
 
-/// Adds the spans and events; the hour stays.
 impl AddAssign<&Times> for Times {
     fn add_assign(&mut self, other: &Times) {
         self.wait += &other.wait;
