@@ -6,26 +6,22 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
 use super::attempt::Why;
 
-/// An item that was read and is not done.
 #[derive(Debug)]
 pub(crate) struct Item {
-    /// Position in the input, counted from 0.
+    /// Counted from 0.
     pub(crate) number: u64,
     pub(crate) value: OsString,
-    /// Delays before the next attempts.
     pub(crate) delays: ExponentialBackoff,
-    /// Why the last attempt failed.
     pub(crate) why: Option<Why>,
 }
 
 impl Item {
-    /// Creates an item with at most `retry` retries.
     pub(crate) fn new(number: u64, value: OsString, retry: u32) -> Self {
         Self { number, value, delays: delays(retry), why: None }
     }
 }
 
-/// The delays of the library's own retries.
+/// As the library's own retries.
 fn delays(times: u32) -> ExponentialBackoff {
     ExponentialBuilder::new()
         .with_max_times(usize::try_from(times).unwrap_or(usize::MAX))
