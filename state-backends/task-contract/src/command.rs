@@ -38,8 +38,7 @@ pub enum Command {
 pub struct Add {
     /// The tasks. Edges may name earlier ones. Clones share them.
     pub tasks: Arc<[NewTask]>,
-    /// [Position](crate::Task::position) of the first task: number of tasks that its producer added
-    /// before. It orders a producer's tasks of one instant.
+    /// [Position](crate::Task::position) of the first task: number of its producer's earlier tasks.
     pub sequence: u32,
     /// Time since the first sending, by the sender's clock.
     pub age: Micros,
@@ -257,7 +256,7 @@ impl NewTask {
     }
 }
 
-/// A worker's poll: report and request in one round trip. A worker has at most one under way.
+/// A worker's poll: report and request in one round trip, at most one under way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// The worker.
@@ -342,8 +341,8 @@ pub enum Outcome {
     Done(Json),
     /// An error that counts: retried after a backoff, or failed after `max_attempts`.
     Error(String),
-    /// A request to run again after this time, with a reason: no failure, but the task fails after
-    /// `max_retries`.
+    /// A request to run again after this time, with a reason. No failure, but `max_retries`
+    /// applies.
     Retry(Micros, String),
     /// A permanent failure.
     Failed(String),
@@ -399,8 +398,7 @@ pub struct ChangeTasks {
     pub verb: Verb,
     /// Only tasks added after this one: `next` of the previous reply.
     pub after: Option<Cursor>,
-    /// Only tasks added before this instant of the store's clock: `watermark` of the first reply.
-    /// `None`: until now.
+    /// Only tasks added before this instant: `watermark` of the first reply. `None`: until now.
     pub watermark: Option<Micros>,
     /// Maximum number of tasks, 1 to [`MAX_PAGE`](crate::MAX_PAGE).
     pub limit: u32,

@@ -9,18 +9,12 @@
 //! | word | meaning |
 //! |---|---|
 //! | task | stored work that outlives its process: id, kind, payload, state, result |
-//! | kind | names the handler; a worker is offered only the kinds that it handles |
 //! | worker | one start of a process: random id, rising sequence, one lease for all its tasks |
 //! | attempt | rises with every lease; with the incarnation it is the fencing [`Token`] |
-//! | failures | runs that count against `max_attempts`: errors and runs of dead workers |
 //! | gate | a task passes edges (upstreams), time (`not_before`) and key, in this order |
 //! | key | at most `key_limit` tasks of one key are ready or leased at a time |
 //! | due | `max(added, not_before) − priority × ageing`, up to 2^53 − 1; lower is more urgent |
-//! | edge | upstream → downstream, with the effect of a failed upstream |
-//! | schedule | a template and a rule that adds one task per nominal instant |
 //! | lease clock | never goes back; limits how much a silence of all workers counts |
-//! | selector, verb | which tasks to change, and how |
-//! | event, mark | a task's change of state; how far a follower has read |
 //!
 //! # Constraints
 //!

@@ -45,8 +45,7 @@ impl LogLine {
 /// A line that a worker reports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NewLogLine {
-    /// See [`LogLine::number`]. A number not above the last stored one changes nothing: a repeated
-    /// line is stored once.
+    /// See [`LogLine::number`]. A number not above the last stored one changes nothing.
     pub number: u32,
     /// Time since it was written, by the worker's clock.
     pub age: Micros,

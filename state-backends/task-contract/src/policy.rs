@@ -64,8 +64,8 @@ impl Policy {
         PolicyOverride::from(*self).check()
     }
 
-    /// The wait after this many failures: doubled with each up to the longest, less up to a fifth.
-    /// The reduction, by task and attempt, spreads tasks that failed together.
+    /// The wait after this many failures: doubled with each up to the longest, less up to a fifth
+    /// by task and attempt, to spread tasks that failed together.
     pub fn wait(&self, failures: u32, id: TaskId, attempt: u32) -> Micros {
         let doubled = 1u64.checked_shl(failures.saturating_sub(1)).unwrap_or(u64::MAX);
         let wait = (self.backoff * doubled).min(self.max_backoff);

@@ -107,7 +107,7 @@ pub struct KindRow {
     pub needs_rebalancing: bool,
 }
 
-/// The row of a key with its own limit or in need of rebalancing. Other keys have none.
+/// The row of a key with its own limit or in need of rebalancing; others have none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRow {
     /// The key.

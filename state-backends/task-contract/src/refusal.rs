@@ -39,7 +39,7 @@ pub enum Refusal {
     NoWorker(WorkerId),
 }
 
-/// Why a new task of an `add` of this age is rejected, after its id.
+/// The text of [`Late`](Refusal::Late), after the task's id.
 pub fn late_add(age: Micros) -> String {
     format!(
         "was first sent {:?} ago: it may have been added, run and forgotten since; add it under a new id if it has not",

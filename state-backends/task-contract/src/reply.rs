@@ -100,8 +100,8 @@ impl Added {
 /// The reply to a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Stepped {
-    /// Whether the worker must resync: its last step is unknown, or its lease has ended. Nothing
-    /// was leased; its next step must list all held leases.
+    /// Whether the worker must list all held leases in its next step: its last step is unknown, or
+    /// its lease has ended. Nothing was leased.
     #[serde(default)]
     pub resync: bool,
     /// Tasks leased by this step.
@@ -177,8 +177,8 @@ pub struct Touched {
     /// Tasks that were touched, or would be in a dry run, in the order of adding.
     pub ids: Vec<TaskId>,
     /// Selected tasks left unchanged: ended tasks that a live one needs, tasks with the maximum of
-    /// tags or upstreams, tasks that would wait for themselves; of a move, all tasks of a key with
-    /// a running one.
+    /// tags or upstreams, tasks that would wait for themselves; of a move, a key's tasks while one
+    /// runs.
     pub kept: Vec<TaskId>,
     /// Touched tasks that run: their workers must stop them; they are cancelled when their runs
     /// end. Only of [`Verb::Cancel`](crate::Verb::Cancel).

@@ -122,7 +122,7 @@ impl Selector {
         first.map_or(after, |(at, id)| after.max(Cursor { at, id, ..after }))
     }
 
-    /// Whether the counts, which exist by kind and state only, answer the selector.
+    /// Whether the counts, by kind and state only, answer the selector.
     #[doc(hidden)]
     pub fn is_counted(&self) -> bool {
         self.counted_part() == *self
