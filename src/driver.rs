@@ -203,7 +203,7 @@ fn absorb_reply(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<St
     shard.notify_stopped();
 }
 
-/// Before other tasks run.
+/// Other tasks run after as many starts.
 const MAX_STARTS_IN_A_ROW: usize = 64;
 
 /// Also gives up late jobs. Returns the number of starts.

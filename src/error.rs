@@ -166,7 +166,7 @@ fn panic_text(who: &str, payload: &(dyn Any + Send)) -> String {
     text.map_or_else(|| format!("{who} panicked"), |text| format!("{who} panicked: {text}"))
 }
 
-/// In a message, in characters.
+/// Characters of a key in a message.
 const LONGEST_KEY: usize = 64;
 
 impl fmt::Display for Error {

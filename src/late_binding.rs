@@ -64,7 +64,7 @@ impl<J> Choice for Weighed<J> {
     }
 }
 
-/// By a waiting pull.
+/// Time between two reads by a waiting pull.
 const MIN_READ_INTERVAL: Duration = Duration::from_millis(100);
 
 /// `None`: not chosen yet.

@@ -17,7 +17,7 @@ pub(crate) struct DrivenLine<J, C, A> {
     /// See `wake.rs`.
     pub(crate) watched: bool,
     pub(crate) unspaced: bool,
-    /// As of the last logged change.
+    /// The record as of the last logged change.
     pub(crate) logged: Option<Memory>,
 }
 

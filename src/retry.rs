@@ -130,7 +130,7 @@ impl Drop for BackingOff {
     }
 }
 
-/// Also if the job's future is dropped.
+/// Marks the job as ended, also if its future is dropped.
 struct Ending(Arc<Attempts>);
 
 impl Drop for Ending {

@@ -167,7 +167,7 @@ mod kernel {
             })
         }
 
-        /// Of the current runtime's reactor.
+        /// The timer belongs to the current runtime's reactor.
         fn is_here(&self) -> bool {
             self.runtime == Handle::current().id()
         }

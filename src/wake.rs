@@ -85,7 +85,7 @@ async fn keep_watching(mut watching: Watching) {
 /// So that no store makes its shards poll in a loop.
 const MIN_WAKE_INTERVAL: Duration = Duration::from_millis(20);
 
-/// On average, if the store cannot notify.
+/// Mean interval if the store cannot notify.
 const READ_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Notifications may be lost, as on some network mounts.

@@ -16,7 +16,7 @@ use crate::{
     outage::StoreOutages,
 };
 
-/// For the one shard of this process.
+/// A process has one shard.
 #[derive(Clone)]
 pub(crate) struct ConnectionState(Arc<Inner>);
 

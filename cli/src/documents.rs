@@ -157,7 +157,6 @@ fn page(command: &Command) -> Result<Vec<u8>, Failure> {
     Ok(in_ascii(&String::from_utf8_lossy(&page)).into_bytes())
 }
 
-/// Of a command, or of any command.
 fn environment(command: &Command) -> String {
     let has_option = |option: &str| {
         let has = |command: &Command| command.get_arguments().any(|arg| arg.get_long() == Some(option));

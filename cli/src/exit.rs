@@ -149,12 +149,12 @@ pub(crate) fn report(line: &str) {
     let _ = io::stderr().write_all(format!("interval-queue: {line}\n").as_bytes());
 }
 
-/// With a newline.
+/// Prints a newline, too.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     print_as_it_is(format!("{text}\n").as_bytes())
 }
 
-/// Without a newline.
+/// Prints no newline.
 pub(crate) fn print_as_it_is(bytes: &[u8]) -> Result<(), Failure> {
     print_on(bytes).map(drop)
 }

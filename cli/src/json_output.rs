@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use crate::exit::{Failure, print};
 
-/// On several lines.
+/// Prints several lines.
 pub(crate) fn print_json(document: &impl Serialize) -> Result<(), Failure> {
     // Documents have text, numbers and lists only, so this never fails.
     print(&serde_json::to_string_pretty(document).unwrap_or_default())
 }
 
-/// With a newline.
+/// The line has its newline.
 pub(crate) fn json_line(document: &impl Serialize) -> String {
     let json = serde_json::to_string(document).unwrap_or_default();
     format!("{}\n", one_line(&json))

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use crate::{clock::now, exit::Failure, place::without_secrets};
 use interval_queue_documents::words::about;
 
-/// Of one store, as observed by one process.
+/// The outages of one store, as observed by one process.
 #[derive(Debug)]
 pub(crate) struct StoreOutages {
     /// The URL without secrets.
@@ -31,7 +31,7 @@ impl StoreOutages {
         Some(format!("store {} answers again, after {}", self.place, about(outage)))
     }
 
-    /// In a line that names the store.
+    /// The line names the store.
     pub(crate) fn describe(&self, failure: &Failure) -> String {
         let what = if failure.passes { "unreachable" } else { "unusable" };
         format!("store {} {what}: {}", self.place, failure.message)

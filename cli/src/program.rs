@@ -12,7 +12,7 @@ use std::{
 
 use crate::exit::{Failure, NOT_EXECUTABLE, NOT_FOUND};
 
-/// As `execvp` uses it.
+/// `execvp` uses it without PATH.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// Linux reads as many bytes of a script to find its interpreter.
@@ -26,7 +26,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// As a shell does.
+    /// Finds CMD as a shell does.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ pub(crate) fn cannot_execute(path: &OsStr, error: &io::Error) -> Failure {
     Failure::new(NOT_FOUND, format!("cannot execute {}: {error}{hint}", path.display()))
 }
 
-/// For now, whatever the program.
+/// The host lacks a resource for now, whatever the program.
 fn is_of_host(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let lacks = [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE, Errno::TXTBSY];

@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// On stderr, or never drawn.
+/// A bar on stderr, or one that is never drawn.
 pub(crate) fn bar(is_drawn: bool, template: &str) -> ProgressBar {
     let target = if is_drawn { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     ProgressBar::with_draw_target(None, target).with_style(style(template))

@@ -18,7 +18,7 @@ use interval_queue_documents::words::show;
 
 /// The lease ends by itself afterwards.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Of a paused queue, or of a store that did not answer. Approximate.
+/// Approximate delay before a paused queue, or a store that did not answer, is tried again.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Enough for the round trips to any store, and few enough tickets not to delay other shards.
 const TICKET_HORIZON: Duration = Duration::from_millis(500);
@@ -201,7 +201,7 @@ impl Refusals {
     }
 }
 
-/// Within [`LEAVE_TIMEOUT`].
+/// Takes at most [`LEAVE_TIMEOUT`].
 pub(crate) async fn leave(queue: &IntervalQueue) {
     let _ = timeout(LEAVE_TIMEOUT, queue.close()).await;
 }
@@ -215,7 +215,7 @@ fn about(duration: Duration) -> Duration {
     duration.mul_f64(rand::random_range(0.75..1.25))
 }
 
-/// In `status`: `NAME pid N`.
+/// `status` shows it: `NAME pid N`.
 pub(crate) fn label(name: &str) -> String {
     let printable = |c: char| if c.is_control() { '?' } else { c };
     let mut name: String = name.chars().map(printable).collect();

@@ -20,7 +20,6 @@ use crate::{
 const STORE_TIMEOUT: Duration = Duration::from_secs(15);
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// By this process.
 static OPENED_STORES: Mutex<Vec<Store>> = Mutex::new(Vec::new());
 
 fn opened() -> MutexGuard<'static, Vec<Store>> {

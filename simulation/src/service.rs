@@ -22,7 +22,7 @@ pub(crate) struct Job {
     pub(crate) cancelled: AbortRegistration,
 }
 
-/// With the way to cancel them.
+/// Jobs that have not started, with the way to cancel them.
 pub(crate) type Waiting = Arc<Mutex<BTreeMap<u64, AbortHandle>>>;
 
 #[derive(Default)]

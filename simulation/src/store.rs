@@ -9,16 +9,16 @@ use interval_queue_contract::{Command, Micros, QueueName, Reading, Record, Reply
 /// be proved.
 pub type Rules = fn(&mut Option<Record>, &Reading, &Command) -> Result<Reply, StateError>;
 
-/// Of the store's clock at the beginning.
+/// The store's clock at the beginning.
 const EPOCH: Micros = Micros::from_millis(1_000_000_000);
 
-/// For a failover or an old copy.
+/// Kept for a failover or an old copy.
 const VERSIONS: usize = 256;
 
 pub(crate) struct Store {
     rules: Rules,
     records: BTreeMap<QueueName, Kept>,
-    /// In microseconds.
+    /// Total of clock steps, in microseconds.
     stepped: i64,
     server: u64,
     keeps_versions: bool,

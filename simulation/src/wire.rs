@@ -12,18 +12,18 @@ use tokio::{
 
 use crate::{process::Process, world::World};
 
-/// By default.
+/// A client's default.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) time_out: Duration,
     pub(crate) wakes: bool,
-    /// Of requests, and of replies.
+    /// Longest ordinary delay of requests, and of replies.
     pub(crate) delay: (Duration, Duration),
     /// One for each of the next messages.
     pub(crate) next: std::collections::VecDeque<Mishap>,
-    /// Until when, and how.
+    /// Cut off until this instant, in this manner.
     pub(crate) cut: Option<(Instant, Cut)>,
 }
 
@@ -39,7 +39,7 @@ impl Default for Line {
     }
 }
 
-/// Of a queue.
+/// Something that a process asks the store.
 pub(crate) trait Request: Clone + Send + 'static {
     type Reply: Send + 'static;
 
@@ -91,7 +91,7 @@ pub enum Cut {
 
 const MAX_DELAY: Duration = Duration::from_secs(5);
 
-/// With the time of the store's reply.
+/// A reply, and when the store gave it.
 type Answer<R> = (Result<R, StateError>, Instant);
 type Answered<R> = oneshot::Sender<Answer<R>>;
 

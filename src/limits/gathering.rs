@@ -105,7 +105,7 @@ impl Gathering {
         order
     }
 
-    /// Because another slot was late.
+    /// Gives slots back because another one was late.
     fn retreat(&mut self) -> Result<(), Error> {
         self.suspect = self.members.iter().position(Member::is_open);
         self.members.iter_mut().for_each(Member::renounce);

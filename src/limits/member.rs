@@ -36,7 +36,7 @@ struct Waits {
     /// `None` once taken.
     taken: Option<BoxFuture<'static, Result<Ticket, Error>>>,
     slot: oneshot::Receiver<Result<Running, Error>>,
-    /// Until the ticket is taken.
+    /// `None` once the ticket is taken.
     estimated: Option<Instant>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Member {
     held: Held,
     /// While the job is absent and about to join.
     announced: Option<Announced>,
-    /// If the line is bounded.
+    /// `None`: the line is unbounded.
     permit: Option<OwnedSemaphorePermit>,
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Estimate {
     pub(super) sure: bool,
 }
 
-/// On the queue at this index.
+/// The next action, on the queue at this index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Move {
     Take(usize),
@@ -42,7 +42,7 @@ pub(super) enum Move {
 /// Nearer to its ticket than this, a queue without a line is not read again.
 const REREAD_MIN: Duration = Duration::from_secs(1);
 
-/// Unless a ticket is due sooner.
+/// Does not apply if a ticket is due sooner.
 const MIN_REREAD_DELAY: Duration = Duration::from_millis(20);
 
 /// Also the margin of an estimate.

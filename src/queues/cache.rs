@@ -27,7 +27,7 @@ impl Default for Bounds {
 #[derive(Debug, Default)]
 pub(crate) struct QueueCache {
     kept: HashMap<Arc<str>, Kept>,
-    /// By number, as instants may be equal.
+    /// Numbered, as instants may be equal.
     by_use: BTreeMap<u64, Arc<str>>,
     uses: u64,
 }

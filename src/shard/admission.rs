@@ -139,7 +139,7 @@ impl Shard {
         }
     }
 
-    /// If free now.
+    /// Never waits.
     fn try_acquire(&self, jobs: usize) -> Result<Option<OwnedSemaphorePermit>, Error> {
         let Some(capacity) = &self.capacity else { return Ok(None) };
         let count = u32::try_from(jobs).ok().filter(|_| jobs <= capacity.most).ok_or_else(|| {
@@ -184,7 +184,7 @@ impl Shard {
         Ok(snapshot.map(|snapshot| self.line().observe(&snapshot, sent, received)))
     }
 
-    /// If `error` is a refusal.
+    /// Counts nothing unless `error` is a refusal.
     pub(crate) fn note_refusal(&self, error: &Error, called: Instant, terms: &LineTerms, jobs: usize) {
         let reason = match error.kind() {
             ErrorKind::TooLate => {
@@ -200,7 +200,7 @@ impl Shard {
     }
 }
 
-/// Unless it was refused since.
+/// Err: the job was refused since.
 fn only(accepted: Vec<Accepted>) -> Result<Accepted, Error> {
     let accepted = accepted.into_iter().next().ok_or_else(Error::closed)?;
     accepted.taken.refused().map_or(Ok(accepted), Err)

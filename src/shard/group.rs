@@ -85,7 +85,7 @@ impl JobGroup {
         self.0.id
     }
 
-    /// Unless the group is cancelled.
+    /// Admits nothing if the group is cancelled.
     pub(super) fn admit<T>(&self, shard: &Arc<Shard>, arrive: impl FnOnce() -> T) -> Result<T, Error> {
         {
             let mut members = self.members();

@@ -47,7 +47,7 @@ pub(crate) const RETRY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Alive only while jobs wait or run.
 pub(crate) type Driver = fn(Arc<Shard>) -> BoxFuture<'static, ()>;
 
-/// For every failed command.
+/// Called for every failed command.
 #[derive(Clone)]
 pub(crate) struct ErrorHook(pub(crate) Arc<dyn Fn(&Error) + Send + Sync>);
 
@@ -61,9 +61,9 @@ pub(crate) struct Shard {
     pub(crate) queue: QueueName,
     pub(crate) state: Arc<dyn SharedState>,
     pub(crate) on_error: Option<ErrorHook>,
-    /// If the queue was opened with other settings than these.
+    /// The requested settings, if others were kept.
     pub(crate) overruled: Option<Settings>,
-    /// As of the last poll.
+    /// The connection as of the last poll.
     pub(crate) connection: watch::Sender<Connection>,
     /// `None`: unlimited.
     pub(crate) capacity: Option<Capacity>,
@@ -72,11 +72,11 @@ pub(crate) struct Shard {
     lead: Mutex<Lead>,
     choice_took: Mutex<Duration>,
     pub(crate) woken: Notify,
-    /// When the store has replied or failed.
+    /// Notified when the store has replied or failed.
     pub(crate) answered: Notify,
-    /// When the queue is found paused or its store lost.
+    /// Notified when the queue is found paused or its store lost.
     pub(crate) stopped: Notify,
-    /// When the shard may be idle.
+    /// Notified when the shard may be idle.
     pub(crate) idle: Notify,
     pub(crate) ended: Notify,
     pub(crate) wake_ups: WakeUps,
@@ -149,7 +149,7 @@ impl Shard {
         }
     }
 
-    /// If jobs wait.
+    /// Requests the next slot now, if jobs wait.
     pub(crate) fn start(self: &Arc<Self>) {
         let waits = {
             let mut line = self.line();
@@ -175,7 +175,6 @@ impl Shard {
         })
     }
 
-    /// With a timeout.
     pub(crate) async fn command(&self, command: Command) -> Result<Reply, StateError> {
         let (sent, sort) = (self.host.now(), Sent::of(&command));
         let applied = timeout(&self.host, COMMAND_TIMEOUT, self.apply(command)).await;
@@ -289,7 +288,7 @@ impl Shard {
         }
     }
 
-    /// If it would start at `estimate`, or could not start in time.
+    /// The job would start at `estimate`, or could not start in time.
     pub(crate) fn refuse_too_late(
         &self,
         mut late: Withdrawn,

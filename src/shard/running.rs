@@ -12,7 +12,7 @@ use crate::{
     telemetry::{Outcome, Run},
 };
 
-/// Until dropped.
+/// Counts as running until dropped.
 pub(crate) struct Running {
     pub(crate) shard: Arc<Shard>,
     pub(crate) id: JobId,

@@ -39,7 +39,7 @@ impl Terms {
         self
     }
 
-    /// Unless their group is cancelled.
+    /// Admits nothing if the group is cancelled.
     pub(crate) fn admit<T>(
         &self,
         shard: &Arc<Shard>,
@@ -69,7 +69,7 @@ pub(crate) struct Job {
 
 #[derive(Default)]
 struct Rest {
-    /// In a bounded line.
+    /// `None`: the line is unbounded.
     permit: Option<OwnedSemaphorePermit>,
     traced: Option<Traced>,
 }

@@ -58,10 +58,10 @@ impl Outcome {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// At `add` or later.
+    /// Refused at `add` or later.
     TooLate,
     Full,
-    /// At `add` or later.
+    /// Refused at `add` or later.
     Cancelled,
     /// Also by a shutdown while the job waited.
     Closed,

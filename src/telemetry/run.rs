@@ -71,7 +71,7 @@ impl Run {
         self.begin_in(Scope::none(), Outcome::Ok, telemetry, ticket, now);
     }
 
-    /// In the `span` of the first queue.
+    /// Begins in the `span` of the first queue.
     pub(crate) fn begin_in_span(&mut self, span: Scope, telemetry: &Telemetry, ticket: Ticket, now: Instant) {
         self.begin_in(span, Outcome::Cancelled, telemetry, ticket, now);
     }
@@ -128,7 +128,7 @@ impl Run {
         );
     }
 
-    /// Since adding, and since the slot.
+    /// Delays since adding, and since the slot.
     fn delays(&self, now: Instant) -> (Option<Duration>, Option<Duration>) {
         let since = |instant: Instant| now.saturating_duration_since(instant);
         (self.since.map(since), self.slot.map(since))

@@ -6,7 +6,7 @@ use interval_queue_task_contract::{Command, Follow, Followed, MAX_PAGE, Mark, Re
 
 use crate::{TaskQueue, error::Error, host, queue::unexpected};
 
-/// Unless the last read was full.
+/// Does not apply if the last read was full.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Returns the events of a queue since the follower's creation: see [`TaskQueue::follow`].

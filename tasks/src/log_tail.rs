@@ -7,7 +7,7 @@ use interval_queue_task_contract::{Event, LogLine, TaskId, Token};
 
 use crate::{TaskQueue, error::Error};
 
-/// In each of two generations.
+/// Maximum in each of two generations.
 const MAX_LOGS: usize = 10_000;
 /// Few, since a task is read with its payload and result.
 const READ_TASKS: usize = 20;
@@ -19,7 +19,7 @@ const MAX_AGE: Micros = Micros::from_millis(10_000);
 pub struct LogTail {
     queue: TaskQueue,
     since: Micros,
-    /// With those of an earlier generation.
+    /// Last lines, and those of an earlier generation.
     last: HashMap<(TaskId, Token), u32>,
     earlier: HashMap<(TaskId, Token), u32>,
 }

@@ -185,7 +185,7 @@ impl Shared {
     }
 }
 
-/// Of a user's call, before jitter.
+/// For a user's call, before jitter.
 const MAX_DELAY: Duration = Duration::from_secs(2);
 
 pub(crate) fn unexpected(reply: &Reply) -> Error {

@@ -41,7 +41,7 @@ impl Rate {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As last read.
+    /// The rate as last read.
     pub(crate) fn current(&self) -> Option<IntervalQueue> {
         self.opened().queue.clone()
     }

@@ -288,7 +288,7 @@ impl Facts<'_> {
         of_kinds.chain(self.paused_keys().filter(waits)).next()
     }
 
-    /// Unless `closed` has one.
+    /// The condition of candidates unless `closed` has one.
     fn open(&self) -> Condition {
         if let Some(pace) = self.pace() {
             return pace;

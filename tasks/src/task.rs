@@ -301,7 +301,7 @@ impl Task {
         now.saturating_duration_since(*self.sent.get_or_init(|| now))
     }
 
-    /// Or the first error.
+    /// Returns the first error of all calls.
     pub(crate) fn finish(self) -> Result<NewTask, Error> {
         let mut new = self.new;
         let mut wrong = self.wrong;

@@ -157,7 +157,7 @@ impl Wanted {
         Self { queue: queue.clone(), kind, payload, caller }
     }
 
-    /// Or all tasks, if none matches.
+    /// The first match, or all tasks.
     async fn find(&self) -> (Option<Stored>, Vec<Stored>) {
         let (mut others, mut after) = (Vec::new(), Some(Order::Oldest.start()));
         while let Some(from) = after {

@@ -66,7 +66,7 @@ fn in_words(added: &AddedFlow) -> String {
     words
 }
 
-/// From this file, or from stdin with `-`.
+/// Reads from this file, or from stdin with `-`.
 pub(crate) fn read_flow(file: &str) -> Result<NewFlow, Failure> {
     let text = if file == "-" { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) };
     let name = if file == "-" { "the standard input" } else { file };

@@ -38,11 +38,11 @@ use crate::{
 const GRACE: Duration = Duration::from_secs(3);
 /// After that the guard must answer, or it counts as broken.
 const GUARD_GRACE: Duration = Duration::from_millis(500);
-/// For a killed group, without its guard.
+/// Time limit for a killed group to end, without its guard.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Of stdout's beginning, and of its end.
+/// Kept of stdout's beginning, and of its end.
 const OUTPUT_BYTES: usize = 64 * 1024;
-/// Of stderr's end. A store keeps 4 KiB of an error.
+/// Kept of stderr's end. A store keeps 4 KiB of an error.
 const ERROR_BYTES: usize = 3 * 1024;
 
 #[derive(Debug)]
@@ -129,7 +129,7 @@ impl Guarded {
     }
 }
 
-/// Also after the executable was replaced.
+/// Finds the executable also after it was replaced.
 fn this_program() -> io::Result<PathBuf> {
     let own = PathBuf::from("/proc/self/exe");
     if own.exists() { Ok(own) } else { std::env::current_exe() }

@@ -21,10 +21,10 @@ use crate::exit::Failure;
 
 const MAX_LINE_BYTES: u64 = 1 << 20;
 const LINES_AHEAD: usize = 16;
-/// After the end of the input.
+/// Time to end after the end of the input.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Without its newline.
+/// A line has no newline.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     Whole(Vec<u8>),

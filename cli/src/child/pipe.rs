@@ -14,7 +14,7 @@ use tokio::{
 use super::{keep::Keep, stderr_writer::StderrHandle};
 
 const CHUNK_BYTES: usize = 16 * 1024;
-/// For processes that a command left behind.
+/// Time for processes that a command left behind to write.
 const LINGER_TIME: Duration = Duration::from_secs(1);
 
 /// Output after the end is read and dropped, so that no process gets SIGPIPE.
@@ -36,7 +36,7 @@ impl<K: Keep> PipeReader<K> {
         Self { kept, end }
     }
 
-    /// After the command has ended.
+    /// Call it after the command has ended.
     pub(crate) async fn finish(self) -> K {
         let _ = timeout(LINGER_TIME, self.end).await;
         lock(&self.kept).take().unwrap_or_default()

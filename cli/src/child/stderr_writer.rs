@@ -10,9 +10,9 @@ use crate::exit::Failure;
 const MAX_PENDING_PIECES: usize = 64;
 /// A longer line is written in pieces.
 const MAX_LINE_BYTES: usize = 16 * 1024;
-/// By the guarantees of Linux and POSIX.
+/// Linux and POSIX guarantee these.
 const ATOMIC_WRITE_BYTES: usize = if cfg!(target_os = "linux") { 4096 } else { 512 };
-/// For pending writes, at the end.
+/// Time limit for pending writes at the end.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl StderrWriter {
         StderrHandle::of(self.pieces.clone())
     }
 
-    /// At most [`FLUSH_TIMEOUT`].
+    /// Waits for pending writes, at most [`FLUSH_TIMEOUT`].
     pub(crate) async fn end(self) {
         let Self { pieces, mut written } = self;
         let end = async {

@@ -63,7 +63,7 @@ pub(crate) struct Outcome {
     pub(crate) stderr: Captured,
 }
 
-/// Or the reason why it was not started.
+/// A command that was started, or the reason why it was not.
 pub(crate) struct Attempt {
     started: Result<Running, Failure>,
     turn: Turn,

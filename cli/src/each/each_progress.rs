@@ -25,7 +25,7 @@ pub(crate) struct Counts {
     pub(crate) total: Option<u64>,
     pub(crate) done: u64,
     pub(crate) failed: u64,
-    /// After the first attempt of an item.
+    /// Attempts after the first one of an item.
     pub(crate) retried: u64,
     pub(crate) running: u64,
     /// Mean of the latest starts.

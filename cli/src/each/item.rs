@@ -21,7 +21,7 @@ impl Item {
     }
 }
 
-/// As the library's own retries.
+/// The delays of the library's own retries.
 fn delays(times: u32) -> ExponentialBackoff {
     ExponentialBuilder::new()
         .with_max_times(usize::try_from(times).unwrap_or(usize::MAX))

@@ -25,7 +25,7 @@ use crate::exit::{Failure, IOERR};
 const CHUNK_BYTES: usize = 64 * 1024;
 /// With as many bytes buffered, no input is read.
 const READ_AHEAD_BYTES: usize = 256 * 1024;
-/// Of a non-blocking input.
+/// Delay before a non-blocking input is read again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl Items {
         }
     }
 
-    /// If it has been read.
+    /// `None`: no item has been read yet.
     pub(crate) fn take(&mut self) -> Option<Next> {
         let item = self.ready.pop_front()?;
         self.size -= item.size();

@@ -8,10 +8,10 @@ use std::{
 
 use super::items::Separator;
 
-/// To be printed.
+/// Kept to be printed.
 const BEGINNING_BYTES: usize = 256;
 
-/// Of an argument.
+/// Maximum bytes of an argument.
 #[cfg(target_os = "linux")]
 pub(crate) fn longest_argument() -> usize {
     // `MAX_ARG_STRLEN`, which counts the NUL at the end.

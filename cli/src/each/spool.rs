@@ -9,7 +9,7 @@ use std::{
 
 use crate::child::{Captured, Section};
 
-/// By item number.
+/// Outputs by item number.
 #[derive(Debug, Default)]
 pub(crate) struct Spool {
     file: Option<Arc<File>>,
@@ -60,7 +60,7 @@ impl Spool {
         Ok(())
     }
 
-    /// If the next item is stored.
+    /// `None`: the next item is not stored.
     pub(crate) fn next(&mut self) -> Option<(u64, Text, Text)> {
         let number = self.next;
         let held = self.held.remove(&number)?;
@@ -69,7 +69,7 @@ impl Spool {
         Some((number, stdout, stderr))
     }
 
-    /// Even if earlier items are missing.
+    /// The first stored item, even if earlier items are missing.
     pub(crate) fn first(&mut self) -> Option<(u64, Text, Text)> {
         let (number, held) = self.held.pop_first()?;
         let (stdout, stderr) = self.sections(held);

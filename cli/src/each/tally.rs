@@ -244,7 +244,6 @@ impl Undone {
     }
 }
 
-/// For a terminal.
 fn shown(item: &OsStr) -> String {
     let text = format!("{item:?}");
     match text.char_indices().nth(MAX_ITEM_CHARS) {

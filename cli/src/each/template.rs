@@ -19,7 +19,7 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// As `run` does.
+    /// Finds the program as `run` does.
     pub(crate) fn find(words: &[OsString], placeholder: &str) -> Result<Self, Failure> {
         if let Some(name) = words.first()
             && contains(name, placeholder)

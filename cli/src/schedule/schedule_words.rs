@@ -7,7 +7,7 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use interval_queue_documents::words::show;
 
-/// In this zone, or in UTC.
+/// `None`: UTC.
 pub(super) fn time(at: SystemTime, zone: Option<&str>) -> String {
     let Ok(at) = Timestamp::try_from(at) else { return "far away".into() };
     match zone.map(TimeZone::get) {

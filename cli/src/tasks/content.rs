@@ -5,7 +5,7 @@ use interval_queue_tasks::{Overview, Settings, TaskQueue};
 use super::summary::Summary;
 use crate::exit::Failure;
 
-/// Without ids of purged tasks.
+/// Ids of purged tasks do not count.
 pub(crate) struct Content {
     pub(crate) overview: Overview,
     schedules: usize,

@@ -12,9 +12,9 @@ use crate::{
     target::bounded,
 };
 
-/// If the store does not answer.
+/// A read retries as long if the store does not answer.
 pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(2);
-/// Of a command that takes long.
+/// A command that takes long retries as long.
 const LONG_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl StoreArgs {

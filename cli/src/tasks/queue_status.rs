@@ -71,7 +71,7 @@ pub(super) async fn print_status(target: &Target, over: Duration, as_json: bool)
     print(&page)
 }
 
-/// At most [`MAX_CONDITIONS`].
+/// At most [`MAX_CONDITIONS`] lines.
 fn in_force(also: &[Condition]) -> impl Iterator<Item = String> {
     let more = also.len().saturating_sub(MAX_CONDITIONS);
     let more = (more > 0).then(|| format!("and {more} more: --json prints them"));

@@ -25,7 +25,7 @@ impl StatusLines {
         words::states(&Counts::of(&self.overview))
     }
 
-    /// For a row of a table.
+    /// The conditions in force, for a row of a table.
     pub(crate) fn facts(&self, rate: Option<&Snapshot>) -> String {
         words::facts(QueueStatus::of(&self.overview, rate).conditions())
     }

@@ -22,7 +22,7 @@ impl<'a> StatusReader<'a> {
         Self { target, store: None, opened: None }
     }
 
-    /// Without a measurement.
+    /// The document has no measured rate.
     pub(super) async fn read(&mut self) -> Result<Queue, Failure> {
         let name = &self.target.queue;
         let (queues, operator) = self.opened().await?;

@@ -62,7 +62,7 @@ pub(super) async fn list(target: &Target, list: &List) -> Result<(), Failure> {
     }
 }
 
-/// With payload and result if they were read.
+/// Includes payload and result if they were read.
 fn lines_of(stored: &Stored) -> String {
     let task = &stored.task;
     let error = task.error.as_deref().map(words::line).unwrap_or_default();

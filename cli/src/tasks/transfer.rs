@@ -141,7 +141,7 @@ async fn transfer(
     }
 }
 
-/// Before anything is created at the destination.
+/// Called before anything is created at the destination.
 async fn check(queue: &TaskQueue, selector: &Selector, moves: bool) -> Result<(), Failure> {
     if moves && !selector.states.is_empty() && selector.states.iter().all(|state| state.is_ended()) {
         return Err(Failure::new(USAGE, "a move takes tasks that have not ended: copy ended tasks"));

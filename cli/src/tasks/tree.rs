@@ -7,12 +7,12 @@ use interval_queue_tasks::{Edge, Stored, TaskId, TaskQueue, name_in_flow};
 
 use crate::exit::Failure;
 
-/// From the task.
+/// Distance from the task.
 const MAX_DEPTH: usize = 4;
-/// Of a task, and of tasks on one side.
+/// Maximum per task, and on one side.
 const MAX_NEIGHBOURS: usize = 10;
 const MAX_TASKS: usize = 60;
-/// By a read.
+/// A read returns at most as many.
 const MAX_LISTED_NEIGHBOURS: usize = 100;
 
 #[derive(Clone, Copy)]

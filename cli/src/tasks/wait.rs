@@ -51,7 +51,7 @@ async fn whole(queue: &TaskQueue, flow: &FlowId, json: bool, bar: &ProgressBar) 
     ended.map(drop).map_err(|error| Failure::from(&error))
 }
 
-/// In the order of the ids.
+/// Prints in the order of the ids.
 async fn each(queue: &TaskQueue, wait: &Wait, bar: &ProgressBar) -> Result<(), Failure> {
     bar.set_length(wait.ids.len() as u64);
     let mut failed = 0;

@@ -22,7 +22,7 @@ pub(super) async fn why(target: &Target, args: &task_args::One) -> Result<(), Fa
     print(&text(&stored.task, &explanation, overview.at, room()))
 }
 
-/// Without id and state.
+/// The text lacks id and state.
 pub(super) async fn explanation_text(
     target: &Target,
     queue: &TaskQueue,

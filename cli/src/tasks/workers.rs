@@ -11,9 +11,7 @@ use crate::{
     json_output::print_json,
 };
 
-/// Per worker.
 const MAX_RUNS_PRINTED: usize = 10;
-/// Per worker.
 const MAX_RUNS_READ: usize = 100;
 
 pub(super) async fn workers(target: &Target, args: &task_args::Workers) -> Result<(), Failure> {

@@ -14,7 +14,7 @@ use tokio::{
 use crate::exit::{Failure, IOERR, USAGE};
 
 const MAX_REQUEST_BYTES: usize = 64;
-/// Of a non-blocking input.
+/// Delay before a non-blocking input is read again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

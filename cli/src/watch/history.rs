@@ -26,12 +26,12 @@ pub(crate) struct History {
     counts: VecDeque<(Micros, Counts)>,
 }
 
-/// With the achieved rate.
+/// Starts per column, and the achieved rate.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Starts {
     pub(crate) column: Micros,
     pub(crate) columns: Vec<u64>,
-    /// Without unused slots.
+    /// Starts of a column without unused slots.
     pub(crate) nominal: u64,
     /// Fraction of the rate limit. `None`: not known yet.
     pub(crate) share: Option<f64>,

@@ -27,7 +27,6 @@ pub(crate) enum Action {
     Other,
 }
 
-/// In the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Move {
     Up,

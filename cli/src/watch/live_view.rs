@@ -228,7 +228,7 @@ impl LiveView {
     }
 }
 
-/// Without work, for ever.
+/// Pending forever without work.
 async fn under_way<T>(work: Option<&mut Work<T>>) -> T {
     match work {
         Some(work) => work.await,

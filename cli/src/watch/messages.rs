@@ -6,7 +6,7 @@ use interval_queue_tasks::TaskId;
 use super::queue_state::{Details, QueueState};
 use crate::tasks::TextPage;
 
-/// For all shards and workers.
+/// A change for all shards and workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Pause,
@@ -29,7 +29,7 @@ pub(crate) enum Message {
     Changed(QueueName, Wanted, Result<(), String>),
 }
 
-/// Outside of the model.
+/// Effect of a key outside of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     None,

@@ -39,14 +39,14 @@ struct Chosen {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
-    /// Without secrets.
+    /// The URL of the store without secrets.
     pub(crate) store: String,
     /// Since the start of the program, on the clock of the host.
     pub(crate) now: Duration,
-    /// A single one with `--queue`.
+    /// A single name with `--queue`.
     pub(crate) names: Vec<QueueName>,
     pub(crate) chosen: usize,
-    /// Of the list of queues, in the last drawing.
+    /// Rows of the list of queues in the last drawing.
     pub(crate) page: usize,
     pub(crate) queue_rows: TableState,
     pub(crate) task_rows: TableState,
@@ -165,7 +165,7 @@ impl Model {
         place.is_some()
     }
 
-    /// Without the chosen one.
+    /// Excludes the chosen queue.
     pub(crate) fn in_view(&self) -> impl Iterator<Item = &QueueName> {
         let chosen = self.queue();
         let rows = self.names.iter().skip(self.queue_rows.offset()).take(self.page);
@@ -295,7 +295,7 @@ impl Model {
         runs.chain(upcoming)
     }
 
-    /// Among all running and upcoming tasks.
+    /// Index among all running and upcoming tasks.
     pub(crate) fn marked_row(&self) -> Option<usize> {
         let marked = self.marked?;
         self.task_ids().position(|id| id == marked)
@@ -322,7 +322,7 @@ impl Model {
         }
     }
 
-    /// With its position in the list.
+    /// Includes the queue's position in the list.
     pub(crate) fn title(&self) -> String {
         match (self.queue(), self.names.len()) {
             (None, _) => "no queue".to_owned(),
@@ -344,7 +344,7 @@ impl Opened {
     }
 }
 
-/// In a list of `count` rows.
+/// The list has `count` rows.
 fn moved(at: usize, to: Move, page: usize, count: usize) -> usize {
     let last = count.saturating_sub(1);
     match to {

@@ -48,7 +48,7 @@ impl Tone {
         }
     }
 
-    /// Without colours.
+    /// Distinguishes the tone without colours.
     pub(crate) fn sign(self) -> &'static str {
         match self {
             Self::Good => "●",

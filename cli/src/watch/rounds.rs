@@ -7,7 +7,7 @@ use interval_queue::QueueName;
 
 use super::model::Model;
 
-/// Also while there is no queue.
+/// Also the interval while there is no queue.
 const LIST_INTERVAL: Duration = Duration::from_secs(10);
 const EMPTY_LIST_INTERVAL: Duration = Duration::from_secs(2);
 const DETAILS_INTERVAL: Duration = Duration::from_secs(2);

@@ -60,7 +60,7 @@ impl Scene {
         self.with(|snapshot| snapshot.record.max_running = Some(limit))
     }
 
-    /// Of shards that are added later, from the current `at`.
+    /// Applies to shards that are added later, from the current `at`.
     pub(crate) fn lease(mut self, lease: u64) -> Self {
         self.lease = Micros::new(lease);
         self
@@ -114,7 +114,7 @@ pub(crate) fn name(name: &str) -> QueueName {
     QueueName::new(name).unwrap()
 }
 
-/// Without tasks.
+/// The queue has no tasks.
 pub(crate) fn read(queue: &str, scene: Scene) -> Message {
     let state = QueueState { rate: Some(scene.build()), ..QueueState::default() };
     Message::Read(name(queue), Box::new(state))

@@ -246,7 +246,7 @@ impl Handler {
     }
 }
 
-/// By their names as inputs.
+/// Results of the upstreams, by their names as inputs.
 async fn inputs(context: &Context) -> Result<BTreeMap<String, Input>, TaskError> {
     if !context.task().has_edges {
         return Ok(BTreeMap::new());

@@ -33,7 +33,7 @@ use crate::{
     exit::report,
 };
 
-/// After the request to stop its run.
+/// Time to answer after the request to stop a run.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Serialize)]

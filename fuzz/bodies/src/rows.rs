@@ -29,7 +29,7 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
     if *which == b's' { AS_MADE.with(edited) } else { LOOSE.with(edited) }
 }
 
-/// With something of everything.
+/// Tables with something of everything.
 struct Filled {
     as_made: bool,
     bench: Bench,
@@ -130,7 +130,7 @@ impl Filled {
         verdict
     }
 
-    /// If SQLite accepts it.
+    /// SQLite may refuse the value.
     fn edit(&self, column: u8, row: u8, kind: u8, value: &[u8]) -> bool {
         let (table, column) = &self.columns[usize::from(column) % self.columns.len()];
         let mut number = [0; 8];

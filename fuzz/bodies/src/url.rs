@@ -34,7 +34,7 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
     Verdict::Read
 }
 
-/// With everything escaped that can be.
+/// Everything is escaped that can be.
 fn canonical(Address { endpoint, credentials, database, tls, ca }: &Address) -> String {
     let base = if *tls { "rediss" } else { "redis" };
     let (login, no_login) = (login(credentials), Credentials::default());

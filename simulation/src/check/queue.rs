@@ -47,7 +47,7 @@ pub(crate) struct Watched {
     moved_back: i64,
     /// How far that clock, never moved back, would be ahead of true time then.
     ahead: i64,
-    /// In microseconds, in all.
+    /// Total of steps forward, in microseconds.
     forward: i64,
     unnoticed: i64,
     stepped_back: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Watched {
 #[derive(Clone, Copy)]
 struct Given {
     slot: i64,
-    /// On the store's clock.
+    /// The slot on the store's clock.
     store_slot: Micros,
     forward: i64,
     /// How much later than it is the shard may believe its slot to be.
@@ -72,7 +72,7 @@ struct Given {
     received_at: i64,
     /// For the judge, on the record's clock if never moved back.
     what: Slot,
-    /// In the order of grants.
+    /// Number in the order of grants.
     number: u64,
     delivered: bool,
     used: bool,

@@ -10,7 +10,7 @@ const MAX_DOUBLINGS: u32 = 17;
 
 #[derive(Default)]
 pub(super) struct Behaviour {
-    /// By each of the last two steps.
+    /// Tolerance by each of the last two steps.
     tolerances: [Duration; 2],
     /// How often in a row a ticket with an unused grant got another one.
     pub(super) overruns: u32,

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 const ID_MARK: u128 = 0x7000_8000_0000_0000_0000;
 
-/// In the order of numbers.
+/// Ids are in the order of numbers.
 pub(super) fn id(number: usize) -> TaskId {
     TaskId::new(Uuid::from_u128((number as u128 + 1) << 96 | ID_MARK))
 }

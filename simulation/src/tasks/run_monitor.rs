@@ -14,7 +14,7 @@ use interval_queue_task_contract::{
 /// drift.
 const TIMER_GRAIN: Duration = Duration::from_millis(5);
 
-/// Of ordinary messages, there and back.
+/// The longest of ordinary messages.
 const ROUND_TRIP: Duration = Duration::from_millis(150);
 
 /// After a fault: commands time out, and are retried after a while.
@@ -25,7 +25,7 @@ pub(crate) struct RunMonitor {
     runs: BTreeMap<TaskId, Vec<MonitoredRun>>,
     given: HashMap<(TaskId, Token), (Duration, WorkerId)>,
     declared_lost: HashMap<WorkerId, Duration>,
-    /// With the number of steps.
+    /// Lease and number of steps of a process's worker.
     steps: HashMap<usize, (Duration, u64)>,
     /// Runs that must learn that they are cancelled or their worker was declared lost, and by when.
     to_notify: Vec<(TaskId, Token, Duration)>,
@@ -208,7 +208,7 @@ impl RunMonitor {
         self.given.len()
     }
 
-    /// With its lease.
+    /// Lease and number of steps.
     pub(crate) fn steps(&self, process: usize) -> (Duration, u64) {
         self.steps.get(&process).copied().unwrap_or_default()
     }

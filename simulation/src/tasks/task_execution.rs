@@ -31,7 +31,7 @@ use crate::{
 
 const QUEUE: &str = "simulated";
 
-/// After a call without a reply.
+/// Pause after a call without a reply.
 pub(super) const RETRY_PAUSE: std::time::Duration = ms(200);
 
 pub(super) struct Execution {
@@ -147,7 +147,7 @@ impl Execution {
         });
     }
 
-    /// In a process that lives.
+    /// A living process still adds or changes something.
     pub(super) fn is_busy(&self) -> bool {
         locked(&self.calls).iter().any(|(process, call)| !process.is_dead() && call.strong_count() > 0)
     }
@@ -262,5 +262,5 @@ pub(super) fn helper() -> WorkerPlan {
     WorkerPlan { kinds: KINDS.to_vec(), jobs: 3, prefetch: 0, drift: 0, delay: (ms(1), ms(1)) }
 }
 
-/// By the task's number.
+/// Runs begun, by the task's number.
 pub(super) type Begun = HashMap<usize, usize>;

@@ -21,10 +21,10 @@ use super::RunMonitor;
 /// to be proved.
 pub type Rules = fn(&mut Tables, Micros, &Command) -> Result<Reply, StateError>;
 
-/// For a failover or an old copy.
+/// Kept for a failover or an old copy.
 const VERSIONS: usize = 256;
 
-/// Of a task, in a dump.
+/// Maximum edges of a task in a dump.
 const EDGES: u32 = 100;
 
 pub(crate) struct Tasks {
@@ -42,7 +42,7 @@ pub(crate) struct Kept {
     versions: VecDeque<Tables>,
     pub(crate) dump: Arc<Dump>,
     pub(crate) judge: Judge,
-    /// In the order of notification.
+    /// Watchers in the order of notification.
     watchers: Vec<Sender<()>>,
 }
 

@@ -152,7 +152,7 @@ impl Meters {
         }
     }
 
-    /// Of the same rate.
+    /// Compares meters of the same rate.
     pub(crate) fn is_ahead_of(&self, other: &Self) -> bool {
         self.iter().zip(other.iter()).any(|(one, other)| one.rate() == other.rate() && one.tat > other.tat)
     }

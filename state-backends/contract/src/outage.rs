@@ -16,7 +16,7 @@ const REPORT_REFILL: Duration = Duration::from_secs(60);
 pub struct Outages {
     /// When the first command was sent that failed since the last reply.
     since: Option<Instant>,
-    /// Until its end is reported.
+    /// Kept until the outage's end is reported.
     reported: Option<Reported>,
     reports: Reports,
 }

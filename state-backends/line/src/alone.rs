@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 pub struct Alone {
     /// In the last reply that counted any: if later ones count none, all may be idle for a moment.
     pub(crate) others: u32,
-    /// With its weight.
+    /// Time and weight.
     pub(crate) last_start: Option<(Instant, u32)>,
     pub(crate) lost: Option<Lost>,
     pub(crate) settling_until: Option<Instant>,

@@ -68,7 +68,7 @@ impl StateClock {
         ours.checked_add(ahead / DRIFT_DIVISOR).unwrap_or(ours)
     }
 
-    /// Without further drift.
+    /// Does not include further drift.
     pub(crate) fn ours_for(&self, instant: Micros, fallback: Instant) -> Instant {
         let Some(bounds) = self.bounds else {
             return fallback;

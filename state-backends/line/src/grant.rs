@@ -30,7 +30,7 @@ pub struct Tolerance {
     start: Duration,
     /// From slot to receipt: the lead, which follows the network.
     reply: Duration,
-    /// To move the next slot.
+    /// A report moves the next slot.
     pub(crate) reports_lateness: bool,
 }
 

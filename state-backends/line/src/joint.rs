@@ -13,7 +13,7 @@ use crate::{
     line::Line,
 };
 
-/// So that several share a command.
+/// Delayed, so that several share a command.
 const PASSED_DELAY: Duration = Duration::from_millis(100);
 
 impl<J, C, A> Line<J, C, A> {

@@ -12,9 +12,9 @@ pub struct Lead {
     lateness: Estimate,
 }
 
-/// After the first measurement.
+/// Applies after the first measurement.
 const MIN_LEAD: Duration = Duration::from_millis(2);
-/// Before it.
+/// Applies before the first measurement.
 const FIRST_LEAD: Duration = Duration::from_millis(4);
 
 impl Lead {

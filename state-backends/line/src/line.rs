@@ -98,7 +98,7 @@ impl<J, C, A> Line<J, C, A> {
         withdrawn
     }
 
-    /// Beyond the number of jobs.
+    /// Drops the highest tickets beyond the number of jobs.
     pub(crate) fn trim(&mut self) {
         if self.held.trim(self.backlog.with_ticket()) {
             self.connection.count_again();

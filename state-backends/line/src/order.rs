@@ -33,7 +33,7 @@ impl Rank {
 #[derive(Clone, Debug)]
 pub struct Ranked<J> {
     jobs: BTreeMap<Rank, Waiting<J>>,
-    /// Other than 0.
+    /// Only priorities other than 0.
     priorities: HashMap<JobId, i32>,
     /// Sum of `weight - 1` over all jobs.
     overweight: u64,

@@ -24,7 +24,7 @@ fn just_after(deadline: Instant) -> Instant {
     deadline.checked_add(Duration::from_nanos(1)).unwrap_or(deadline)
 }
 
-/// To report that nothing is left.
+/// Tries to report that nothing is left.
 const MAX_FINAL_TRIES: u32 = 5;
 
 impl<J, C, A> Line<J, C, A> {

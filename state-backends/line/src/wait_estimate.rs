@@ -47,7 +47,7 @@ impl<J, C, A> Line<J, C, A> {
         self.estimate_behind(seen, Rank::last_of(terms.priority), terms.priority, terms.weight, now)
     }
 
-    /// Without a ticket.
+    /// The start of a job without a ticket.
     fn estimate_behind(
         &self,
         seen: &Memory,
@@ -77,7 +77,7 @@ impl<J, C, A> Line<J, C, A> {
         self.new_behind(seen, rank, place, announced, terms.weight, now)
     }
 
-    /// Without a ticket, after `more` further slots.
+    /// For a job without a ticket, after `more` further slots.
     fn new_behind(
         &self,
         seen: &Memory,
@@ -161,7 +161,7 @@ impl<J, C, A> Line<J, C, A> {
         Some(self.slot_behind(seen, slots, self.backlog.gated.weight(id), now))
     }
 
-    /// With `before` earlier jobs of this shard.
+    /// `before`: earlier jobs of this shard.
     fn slots_before(&self, seen: &Memory, before: usize, ticket: Ticket) -> u64 {
         if seen.shards > u32::from(self.connection.present) {
             return seen.ahead_of(ticket);

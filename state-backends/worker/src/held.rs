@@ -67,11 +67,11 @@ pub struct Held {
     pub void: BTreeMap<RunId, u32>,
     /// Lines that runs have logged, until the store confirms them.
     pub logs: UnsentLogs,
-    /// Of tasks not begun and all runs.
+    /// Weight of tasks not begun and all runs.
     pub(crate) weight: u64,
     /// Rejected by the store; no longer reported.
     pub(crate) unstored: Vec<TaskId>,
-    /// Not yet passed to the driver.
+    /// Ends of runs, not yet passed to the driver.
     pub(crate) orders: VecDeque<Order>,
 }
 

@@ -97,7 +97,7 @@ impl Worker {
         Some(absorbed)
     }
 
-    /// If nothing happens.
+    /// When to poll if nothing happens.
     fn plan_poll(
         &mut self,
         step: &UnderWay,

@@ -36,7 +36,7 @@ pub enum Asks {
     At(Instant),
 }
 
-/// While it holds something: four may get lost.
+/// Applies while the worker holds something: four may get lost.
 const STEPS_PER_LEASE: u32 = 5;
 
 /// For a notification alone, if the worker wants no tasks.
@@ -45,7 +45,7 @@ const MIN_NOTIFY_GAP: Duration = Duration::from_secs(1);
 /// First and longest time, if the worker wants tasks; doubles with each notification in vain.
 const NOTIFY_BACKOFF: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 
-/// In bytes, approximately.
+/// Approximate bytes per step.
 const MAX_RESULTS: usize = MAX_REPLY;
 
 impl Worker {

@@ -8,7 +8,7 @@ pub const PREFETCH_PER_PERMIT: u32 = 8;
 /// Default maximum of prefetched tasks of a worker.
 pub const MAX_PREFETCH: u32 = 1_000;
 
-/// At the present rate of starts.
+/// Time that prefetched tasks take at the present rate of starts.
 const MAX_WORK: Duration = Duration::from_millis(50);
 
 /// A prefetched task that has not started after this time is given back.

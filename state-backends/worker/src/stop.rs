@@ -8,7 +8,7 @@ use crate::{
     worker::{Stopping, Worker},
 };
 
-/// To report that nothing is left.
+/// Tries to report that nothing is left.
 const MAX_FINAL_TRIES: u32 = 5;
 
 impl Worker {

@@ -10,15 +10,15 @@ use interval_queue_task_contract::{LOG_LINE_BYTES, MAX_LOG_LINES, NewLogLine, Ru
 
 use crate::run_id::RunId;
 
-/// In bytes, approximately.
+/// Approximate.
 const MAX_STEP_BYTES: usize = 1 << 20;
 
 #[derive(Clone, Debug, Default)]
 struct Unsent {
     last: u32,
-    /// Not confirmed: at most [`MAX_LOG_LINES`].
+    /// Unconfirmed lines, at most [`MAX_LOG_LINES`].
     lines: VecDeque<(u32, Instant, String)>,
-    /// In the step under way.
+    /// Last line in the step under way.
     sent: u32,
     has_ended: bool,
 }

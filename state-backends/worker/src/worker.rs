@@ -191,7 +191,7 @@ impl Worker {
         self.connection.exchange.1
     }
 
-    /// Once ended runs are completed. `None`: unlimited.
+    /// Counts ended runs as completed. `None`: unlimited.
     pub(crate) fn free_capacity(&self) -> Option<FreeCapacity> {
         let (capacity, held) = (self.identity.capacity?, self.held.weight);
         let held = u32::try_from(held).unwrap_or(u32::MAX);

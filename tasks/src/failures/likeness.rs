@@ -6,16 +6,16 @@ use std::ops::Range;
 const MIN_ID_DIGITS: usize = 4;
 /// A word of as many hexadecimal digits, one of them 0 to 9, is an id.
 const MIN_HEX_DIGITS: usize = 7;
-/// In characters.
+/// Counts characters.
 const MAX_COMMON_CHARS: usize = 200;
-/// Per group.
+/// Maximum per group.
 const MAX_CANDIDATES: usize = 4;
 /// Short numbers after these words distinguish failures.
 const CODES: [&str; 6] = ["code", "status", "signal", "http", "errno", "error"];
 
 /// Begin of a text whose group a handler has named; `] ` ends the name.
 const GROUP: &str = "[group ";
-/// In characters.
+/// Counts characters.
 pub(crate) const MAX_GROUP: usize = 40;
 
 /// Only letters, digits, `-`, `_` and `.`, and a valid length.
@@ -61,7 +61,7 @@ pub(super) fn parts(text: &str) -> Vec<&str> {
     parts
 }
 
-/// On one line.
+/// The quotes are on one line.
 fn quoted(text: &str, at: usize) -> Option<Range<usize>> {
     let quote = text[at..].chars().next().filter(|c| "'\"`".contains(*c))?;
     // An apostrophe is no quote.

@@ -10,7 +10,7 @@ use interval_queue_task_contract::{Kind, Selector, State, Task, TaskId};
 use crate::{TaskQueue, error::Error};
 
 const MAX_GROUPS: usize = 100;
-/// While counting.
+/// Maximum while counting.
 const MAX_HELD_GROUPS: usize = 1_000;
 
 /// Tasks that failed, for good or until a retry, by error text. See [`TaskQueue::failures`].

@@ -84,7 +84,7 @@ impl TaskQueue {
         self.change_ordered(in_topological_order(&downs), verb, false, dry_run).await
     }
 
-    /// Each after its upstreams among them.
+    /// Each task comes after its upstreams.
     pub(crate) async fn in_order(&self, tasks: &[Task]) -> Result<Vec<TaskId>, Error> {
         let mut downs: Downs = tasks.iter().map(|task| (task.id, Vec::new())).collect();
         for (down, ups) in self.edges_of(tasks).await? {
@@ -205,7 +205,7 @@ impl TaskQueue {
     }
 }
 
-/// Each after its upstreams among them.
+/// Each task comes after its upstreams.
 fn in_topological_order(downs: &Downs) -> Vec<TaskId> {
     let mut waits: BTreeMap<TaskId, usize> = downs.keys().map(|&id| (id, 0)).collect();
     for down in downs.values().flatten() {

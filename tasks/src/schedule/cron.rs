@@ -81,7 +81,7 @@ impl Cron {
     }
 }
 
-/// As `*`, `*/1`, `0-23` or a list.
+/// `*`, `*/1`, `0-23` or a list of all hours.
 fn is_every_hour(hours: &str) -> bool {
     let line = format!("0 {hours} * * * UTC");
     let Ok(line) = parse_crontab_with(&line, ParseOptions::default()) else { return false };
@@ -166,7 +166,7 @@ fn check_word(word: &str, names: &[&str]) -> Result<(), String> {
     Err(format!("{word} is unknown here: there are {example}"))
 }
 
-/// In one line.
+/// The parser's error in one line.
 fn why(error: &str) -> String {
     let last = error.lines().last().unwrap_or_default();
     let why = last.trim_start().trim_start_matches('^').trim();

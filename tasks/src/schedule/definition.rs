@@ -30,7 +30,7 @@ pub(crate) struct Definition {
     pub(super) missed: Missed,
     /// Or the last task of a flow. Its id is a placeholder.
     pub(super) task: NewTask,
-    /// Each after its upstreams.
+    /// Other tasks of a flow, each after its upstreams.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     before: Vec<NewTask>,
 }
@@ -135,7 +135,7 @@ impl Definition {
         })
     }
 
-    /// Since the last firing.
+    /// Instants since the last firing.
     fn instants_to_make(&self, instants: &Instants, due: &DueSchedule) -> Vec<Micros> {
         let most = match self.missed {
             // Otherwise several tasks would overlap.
@@ -197,7 +197,7 @@ mod tests {
         DueSchedule { schedule, at: secs(at), now: secs(now) }
     }
 
-    /// In seconds.
+    /// Instants in seconds.
     fn fired(definition: &Definition, due: &DueSchedule) -> (Vec<u64>, Option<u64>) {
         let fire = definition.fire(due, None).unwrap();
         assert_eq!((fire.revision, fire.from), (3, due.at));

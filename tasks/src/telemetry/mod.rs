@@ -264,7 +264,7 @@ impl Telemetry {
         );
     }
 
-    /// Unless `begins`, the polls succeed again.
+    /// `begins`: polls begin to fail; otherwise they succeed again.
     #[cfg(feature = "metrics")]
     pub(crate) fn cut_off(&self, begins: bool) {
         let gauge = metrics::gauge!(name::CUT_OFF, name::QUEUE => self.queue.to_string());

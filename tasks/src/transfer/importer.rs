@@ -10,7 +10,7 @@ use interval_queue_task_contract::{
 use super::Transferred;
 use crate::{TaskQueue, error::Error, flow::MAX_LISTED_EDGES, queue::unexpected};
 
-/// Per read and import.
+/// Maximum per read and import.
 const MAX_BATCH_TASKS: usize = 100;
 /// Payloads and results, above which a batch is sent.
 const MAX_BATCH_BYTES: usize = 1 << 20;
@@ -68,7 +68,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Importer<'a, F> {
         Ok(left)
     }
 
-    /// In this order; returns the tasks left.
+    /// Keeps this order. Returns the tasks left.
     pub(super) async fn transfer(&mut self, ids: &[TaskId]) -> Result<Vec<TaskId>, Error> {
         let mut left = Vec::new();
         self.done.running = 0;

@@ -11,7 +11,7 @@ pub(super) struct Leaving<'a> {
     from: &'a TaskQueue,
     live: Selector,
     to: Label,
-    /// With their former limits.
+    /// Keys with their former limits.
     paused: BTreeMap<Key, Option<u32>>,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Leaving<'a> {
         self.leave_whole(group).await
     }
 
-    /// By one command, or none.
+    /// All tasks of a key leave by one command, or none.
     async fn leave_whole(&mut self, group: Vec<(Key, Vec<TaskId>)>) -> Result<(), Error> {
         let ids = group.iter().flat_map(|(_, ids)| ids).copied().collect();
         let kept = self.leave(ids).await?;

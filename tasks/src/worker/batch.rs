@@ -114,7 +114,7 @@ fn check(kind: &str, most: u32, wait: Duration) -> Result<(), InvalidInput> {
 struct Batches<T> {
     wait: Duration,
     handler: Handler<T>,
-    /// Unless all its runs have ended.
+    /// Gone once all its runs have ended.
     open: Mutex<Weak<Batch<T>>>,
 }
 

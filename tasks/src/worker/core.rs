@@ -41,7 +41,7 @@ pub(super) struct Core {
     /// The driver has not taken it. `None`: no request.
     stop: Mutex<Option<Duration>>,
     pub(super) wake: Arc<Notify>,
-    /// If it shares permits.
+    /// `None`: permits are not shared.
     pub(super) membership: Option<Membership>,
     /// With shared permits the machine has fewer.
     pub(super) jobs: u32,

@@ -21,7 +21,7 @@ use crate::{error::Error, host, totals::Totals};
 struct Driver {
     core: Arc<Core>,
     watching: AbortHandle,
-    /// If the queue has a rate.
+    /// Empty if the queue has no rate.
     slot_requests: worker_pace::SlotRequests,
     rate: worker_pace::RateLookup,
     schedules: Schedules,

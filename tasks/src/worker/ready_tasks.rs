@@ -12,7 +12,7 @@ use super::{
 use crate::{error::Error, totals::Totals};
 
 impl<S: Send + Sync + 'static> WorkerBuilder<S> {
-    /// Of the worker's kinds.
+    /// Runs tasks of the worker's kinds.
     pub(crate) async fn run_ready(self) -> Result<Totals, Error> {
         driver::drive(self.build()?.core, Until::NoneReady).await
     }

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::host;
 
-/// After its stop signal.
+/// Time for a handler after its stop signal.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The run must not be released.

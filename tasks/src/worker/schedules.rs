@@ -113,7 +113,7 @@ async fn fire(core: &Core, due: &DueSchedule) -> Result<(Fired, usize), Error> {
     }
 }
 
-/// If it is still stored.
+/// `None`: it is no longer stored.
 async fn last(core: &Core, due: &DueSchedule) -> Result<Option<Task>, Error> {
     let Some(id) = due.schedule.last else { return Ok(None) };
     match core.queue.shared.command(Command::Read(Read::Tasks(vec![id]))).await? {

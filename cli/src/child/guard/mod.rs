@@ -113,7 +113,7 @@ struct Run {
     end: Deadlines,
 }
 
-/// With the signals that were sent.
+/// When CMD is ended, and which signals were sent.
 #[derive(Clone, Copy, Debug)]
 struct Deadlines {
     term: Instant,

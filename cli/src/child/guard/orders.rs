@@ -59,7 +59,7 @@ pub(crate) enum GuardReport {
 }
 
 impl Order {
-    /// Without the bytes of an input.
+    /// The line lacks the bytes of an input.
     pub(crate) fn line(&self) -> String {
         match self {
             Self::Lease { term, kill } => format!("lease {} {}\n", term.0, kill.0),
@@ -111,7 +111,7 @@ impl GuardReport {
         }
     }
 
-    /// Without its newline.
+    /// The line has no newline.
     pub(crate) fn of_line(line: &str) -> Option<Self> {
         let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
         match what {

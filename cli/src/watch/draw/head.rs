@@ -16,9 +16,9 @@ use crate::{
 };
 
 const MAX_STATUS_LINES: usize = 3;
-/// With their title.
+/// Includes their title.
 const STARTS_LINES: u16 = 4;
-/// Without tasks and with them.
+/// For a queue without tasks, and with them.
 const MIN_LINES_FOR_STARTS: [u16; 2] = [16, 24];
 
 /// Returns the area below.

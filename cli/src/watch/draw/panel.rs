@@ -16,7 +16,7 @@ const FRAME_LINES: u16 = 2;
 const MIN_LINES: u16 = 3;
 /// Each panel gets as many lines before another one gets more.
 const FAIR_LINES: u16 = 4;
-/// For two panels side by side.
+/// Two panels are side by side from this width on.
 const MIN_COLUMNS_OF_TWO: u16 = 76;
 
 pub(super) type Column = (&'static str, Constraint);

@@ -39,7 +39,7 @@ fn lines(model: &mut Model, size: (u16, u16)) -> Vec<String> {
     screen(model, size, Theme::Colours).0
 }
 
-/// In this order.
+/// One line has these parts in this order.
 fn has(lines: &[String], parts: &[&str]) {
     let found = lines.iter().any(|line| {
         let mut rest = line.as_str();
@@ -97,7 +97,7 @@ fn some_tasks() -> Summary {
     summary
 }
 
-/// After two reads, with details.
+/// A model after two reads, with details.
 fn with_tasks(summary: &Summary, is_paced: bool) -> Model {
     let mut model = Model::new("sqlite:queues.db", None);
     model.apply(Message::Names(vec![name("mail")]), Duration::ZERO);

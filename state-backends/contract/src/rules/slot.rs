@@ -12,7 +12,7 @@ pub(super) struct Counter<'a> {
     pub(super) now: Micros,
     pub(super) lead: Micros,
     pub(super) late: Late,
-    /// Of all shards, including those just granted.
+    /// Running jobs of all shards, including those just granted.
     pub(super) running: u64,
     pub(super) unreceived: Vec<Grant>,
 }

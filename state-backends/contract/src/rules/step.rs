@@ -109,7 +109,7 @@ fn record_dropped(record: &mut Record, known: Option<&Presence>, step: &Step) {
     }
 }
 
-/// Unless it is taken.
+/// Keeps the next slot an interval after a late start, unless it is taken.
 fn move_on(record: &mut Record, late: LateStart, now: Micros) {
     let line = record.meters.first();
     let next = late.at.min(now) + line.interval;
@@ -133,7 +133,7 @@ fn take(record: &mut Record, last: Option<LastTake>, wanted: &Take) -> LastTake 
     LastTake { request: wanted.request, first, count: wanted.count }
 }
 
-/// If all requests are granted.
+/// The lowest ticket that remains if all requests are granted.
 fn left(step: &Step, taken: Option<Taken>) -> Option<Ticket> {
     let asked = step.take.as_ref().map_or(0, |take| take.weights.len() as u64);
     let new = taken.filter(|taken| u64::from(taken.count) > asked).map(|taken| taken.first.after(asked));

@@ -26,7 +26,7 @@ impl Counter<'_> {
         Wait { reason, ask_in: Some(ask_in.min(renew).min(next_end_of_a_lease - self.now)) }
     }
 
-    /// When a lease ends.
+    /// Time between two shards' requests when a lease ends.
     fn request_gap(&self) -> Micros {
         self.record.meters.first().interval.min(MAX_REQUEST_GAP)
     }

@@ -76,7 +76,7 @@ impl Overwritable {
     }
 }
 
-/// With blanks before the final line break.
+/// Adds blanks before the final line break.
 fn fill_up(text: &mut Vec<u8>, length: usize) {
     if text.len() < length {
         text.pop();

@@ -24,7 +24,7 @@ impl LatencyEstimate {
         self.mean < QUICK_COMMAND
     }
 
-    /// Without the wait for the lock.
+    /// The wait for the lock does not count.
     #[allow(
         clippy::disallowed_methods,
         reason = "measures how long a command takes, never an instant of the state"

@@ -57,7 +57,7 @@ impl Location {
         if read.is_err() && self.lock_path.exists() { self.query(parse) } else { read }
     }
 
-    /// Without the lock if it stays taken.
+    /// Reads without the lock if it stays taken.
     pub(crate) fn query<T>(
         &self,
         parse: impl FnOnce(&Path, Option<&[u8]>) -> Result<T, StateError>,

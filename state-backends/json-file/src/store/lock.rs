@@ -15,7 +15,7 @@ use interval_queue_store::files::{FileId, LockTimeout, cannot, lock};
 
 /// Before the first pause: most commands hold the lock for less than a pause.
 const MAX_QUICK_ATTEMPTS: u32 = 3;
-/// So that a released lock is noticed soon.
+/// Short, so that a released lock is noticed soon.
 const MAX_PAUSE: Duration = Duration::from_micros(500);
 
 /// Tries to lock an open file. `false`: another descriptor holds the lock. Tests inject one that

@@ -31,7 +31,7 @@ pub(crate) struct Stored {
 
 #[derive(Debug)]
 pub(crate) struct Change<'a> {
-    /// For errors.
+    /// Named in errors.
     pub(crate) path: &'a Path,
     /// `None`: there is no file.
     pub(crate) before: Option<&'a [u8]>,

@@ -57,7 +57,7 @@ pub struct Judge {
     accepted: BTreeSet<TaskId>,
     /// New tasks that replaced the holder of their unique name.
     absorbed: HashSet<TaskId>,
-    /// In true time, since the beginning.
+    /// Measured in true time, since the beginning.
     ended: HashMap<TaskId, Duration>,
     positions: HashMap<TaskId, u32>,
     nominal: BTreeMap<Micros, TaskId>,

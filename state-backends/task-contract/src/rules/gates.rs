@@ -3,7 +3,7 @@
 use super::Work;
 use crate::{EdgeState, Key, KeyRow, Rows, State, Task};
 
-/// Of a key; maintenance does the rest.
+/// Per key; maintenance does the rest.
 const MAX_PERMITS_PER_COMMAND: u32 = 8;
 
 impl<R: Rows> Work<'_, R> {

@@ -167,7 +167,7 @@ fn new_queue(now: Micros) -> Queue {
 struct Work<'a, R> {
     rows: &'a mut R,
     now: Micros,
-    /// In rows, of a step.
+    /// Rows of maintenance per step.
     budget: u32,
     /// See `clock.rs`.
     lease_clock: Micros,
