@@ -253,7 +253,6 @@ impl Builder {
         &self.name
     }
 
-    /// The change that stores this builder's pace and running limit for all shards.
     pub(crate) fn replacing(&self) -> Result<Change, InvalidInput> {
         let rates = if self.pace.is_empty() { None } else { Some(self.pace.rates()?) };
         Ok(Change::Open { rates, max_running: self.max_running, on_existing: OnExisting::Replace })

@@ -2,20 +2,19 @@
 
 use std::time::{Duration, Instant};
 
-/// The shard's clock. It follows tokio's virtual time in tests that pause it.
+/// Follows tokio's virtual time in tests that pause it.
 #[allow(clippy::disallowed_methods, reason = "this is the clock module")]
 pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-/// The time of day, for dates that others wrote. The queue itself never uses it.
+/// For dates that others wrote; the queue itself never uses it.
 #[cfg(feature = "http")]
 #[allow(clippy::disallowed_methods, reason = "this is the clock module")]
 pub(crate) fn time_of_day() -> std::time::SystemTime {
     std::time::SystemTime::now()
 }
 
-/// Whether a test has paused tokio's time.
 #[cfg(target_os = "linux")]
 #[allow(clippy::disallowed_methods, reason = "this is the clock module")]
 pub(crate) fn is_paused() -> bool {
@@ -24,5 +23,4 @@ pub(crate) fn is_paused() -> bool {
     shown < before || shown > std::time::Instant::now()
 }
 
-/// The time for an aborted job to end.
 pub(crate) const ABORT_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,6 +1,5 @@
-//! The driver: the one task of a shard, alive only while jobs wait or run. It sleeps until
-//! something is due, sends one poll (`Step`) at a time, and starts jobs at their slots. No user
-//! code runs in it.
+//! The driver: the one task of a shard, alive only while jobs wait or run. It sends one poll
+//! (`Step`) at a time and starts jobs at their slots. No user code runs in it.
 
 use std::{iter, sync::Arc, time::Instant};
 
@@ -17,7 +16,7 @@ use crate::{
     wake,
 };
 
-/// Unless the driver has stopped by itself, marks it as ended in `Drop`: the runtime may drop it
+/// Marks a driver that has not stopped by itself as ended in `Drop`: the runtime may drop it
 /// anywhere.
 struct Driving {
     shard: Arc<Shard>,
@@ -53,7 +52,6 @@ async fn drive(mut driving: Driving) {
     let (mut alarm, mut patience) = (Alarm::default(), Alarm::default());
     loop {
         if start_what_is_due(shard) == MAX_STARTS_IN_A_ROW {
-            // Lets the started jobs and other tasks run.
             tokio::task::yield_now().await;
             continue;
         }
@@ -77,8 +75,7 @@ async fn drive(mut driving: Driving) {
                 }
                 Next::Sleep(wake_at) => wake_at,
                 Next::Stop => {
-                    // Set under the lock of the line, so that the next wake-up starts another
-                    // driver.
+                    // Under the lock of the line, so that the next wake-up starts another driver.
                     line.driving = false;
                     driving.stopped = true;
                     break;
@@ -120,7 +117,7 @@ async fn drive(mut driving: Driving) {
     shard.host.rest();
 }
 
-/// One timer, kept while other events wake the driver.
+/// Kept while other events wake the driver.
 #[derive(Default)]
 struct Alarm {
     set: Option<(Instant, BoxFuture<'static, ()>)>,
@@ -157,8 +154,8 @@ fn send(shard: &Arc<Shard>, step: Option<Step>) -> PendingCommand {
     PendingCommand { step, sent, reply }
 }
 
-/// Rejects jobs that wait for an estimate and would start too late. After a failed read they go on
-/// without an estimate: the poll that takes their tickets returns the error.
+/// Rejects jobs that would start too late. After a failed read they go on without an estimate: the
+/// poll that takes their tickets returns the error.
 fn absorb_read(shard: &Arc<Shard>, sent: Instant, reply: Result<Option<Snapshot>, StateError>) {
     let now = shard.host.now();
     shard.telemetry.meter.replied(Sent::Read, now.saturating_duration_since(sent), &reply);
@@ -206,10 +203,10 @@ fn absorb_reply(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<St
     shard.notify_stopped();
 }
 
-/// Maximum starts in a row before other tasks run.
+/// Other tasks run after as many starts.
 const MAX_STARTS_IN_A_ROW: usize = 64;
 
-/// Starts due jobs and gives up late ones. Returns their number.
+/// Also gives up late jobs. Returns the number of starts.
 fn start_what_is_due(shard: &Arc<Shard>) -> usize {
     let (mut count, mut started) = (0, None);
     loop {
@@ -232,8 +229,7 @@ fn start_what_is_due(shard: &Arc<Shard>) -> usize {
     }
 }
 
-/// Starts a job in the granted slot, or the next waiting job if the caller no longer wants the
-/// first.
+/// Or the next waiting job, if the caller no longer wants the first.
 fn start(shard: &Arc<Shard>, mut starting: Starting, now: Instant) -> Option<Started> {
     loop {
         let Starting { id, mut job, grant, caller } = starting;

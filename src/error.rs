@@ -47,7 +47,7 @@ pub struct Error {
 enum Cause {
     Nothing,
     State(StateError),
-    /// The job was rejected; it would have started after this delay.
+    /// The job would have started after this delay.
     StartsIn(Duration),
     Settings(Arc<dyn std::error::Error + Send + Sync>),
     Panic(Mutex<Box<dyn Any + Send>>),
@@ -100,12 +100,11 @@ impl Error {
         Self { cause: Cause::Panic(Mutex::new(payload)), ..Self::new(ErrorKind::Panicked, message) }
     }
 
-    /// The opening of a key's queue panicked; every waiting caller gets this error.
+    /// Each waiting caller gets this error.
     pub(crate) fn opening_panicked(payload: &(dyn Any + Send)) -> Self {
         Self::new(ErrorKind::Panicked, panic_text("the opening", payload))
     }
 
-    /// Prefixes an error with the key of its queue.
     pub(crate) fn of_key(key: &str, error: &Self) -> Self {
         let message = match key.char_indices().nth(LONGEST_KEY) {
             None => format!("key {key:?}: {error}"),
@@ -121,7 +120,7 @@ impl Error {
         }
     }
 
-    /// A copy for another receiver. It lacks the payload of a panic, which cannot be cloned.
+    /// Lacks the payload of a panic, which cannot be cloned.
     pub(crate) fn again(&self) -> Self {
         let cause = match &self.cause {
             Cause::State(state) => Cause::State(state.clone()),
@@ -161,14 +160,13 @@ impl Error {
     }
 }
 
-/// The subject, and the panic's text if it has one.
 fn panic_text(who: &str, payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     text.map_or_else(|| format!("{who} panicked"), |text| format!("{who} panicked: {text}"))
 }
 
-/// Maximum characters of a key in a message.
+/// Characters of a key in a message.
 const LONGEST_KEY: usize = 64;
 
 impl fmt::Display for Error {

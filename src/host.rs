@@ -1,4 +1,4 @@
-//! [`Host`]: the clock, timers, tasks and random numbers of a shard. Other code gets these from it.
+//! [`Host`]: the only source of a shard's clock, timers, tasks and random numbers.
 
 use std::{
     fmt::Debug,
@@ -76,7 +76,7 @@ pub(crate) struct Tokio {
 }
 
 impl Tokio {
-    /// The caller's runtime. Panics outside a runtime, and in a runtime without its drivers.
+    /// Panics outside a runtime, and in a runtime without its drivers.
     pub(crate) fn current() -> Self {
         let here = Self { runtime: RwLock::new(Handle::current()), timers: Arc::default() };
         here.timers.check();
@@ -115,14 +115,14 @@ impl Host for Tokio {
 
     fn adopt(&self) -> bool {
         let Ok(present) = Handle::try_current() else { return false };
-        // The kept timers belong to the reactor of the runtime that has ended.
+        // The timers' reactor belongs to the runtime that has ended.
         self.timers.rest();
         *self.runtime.write().unwrap_or_else(PoisonError::into_inner) = present;
         true
     }
 }
 
-/// Completes at `instant`. `None`: never.
+/// `None`: never.
 pub(crate) async fn sleep_until(host: &dyn Host, instant: Option<Instant>) {
     match instant {
         Some(instant) => host.sleep_until(instant).await,
@@ -130,8 +130,7 @@ pub(crate) async fn sleep_until(host: &dyn Host, instant: Option<Instant>) {
     }
 }
 
-/// `None`: `limit` passed before `work` completed. A limit beyond the range of the clock is no
-/// limit.
+/// `None`: `limit` passed first. A limit beyond the range of the clock is no limit.
 pub(crate) async fn timeout<T>(
     host: &Arc<dyn Host>,
     limit: Duration,

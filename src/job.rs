@@ -25,8 +25,8 @@ use crate::{
     user_code::{catch_panic, dispose, limited},
 };
 
-/// A future of the application, started as a task of its own. The channel is not tokio's, which
-/// takes part in tokio's cooperative budget: a `join_all` of a hundred thousand would take minutes.
+/// The channel is not tokio's, which takes part in tokio's cooperative budget: a `join_all` of a
+/// hundred thousand would take minutes.
 struct Task<F, T> {
     job: F,
     result: oneshot::Sender<Result<T, Error>>,
@@ -169,7 +169,7 @@ pub(crate) fn task<T: Send + 'static>(
     let (sender, result) = oneshot::channel();
     let start: Box<dyn Start> = match limit {
         None => Box::new(Task { job: job.map(Ok), result: sender }),
-        // Separate, since a job without a limit is smaller.
+        // A job without a limit is smaller.
         Some(_) => Box::new(Task { job: limited(host.clone(), limit, job), result: sender }),
     };
     (start, result)

@@ -1,8 +1,7 @@
 //! Late binding: a job takes its ticket first, and its content is chosen shortly before its slot.
 //!
-//! Until then its gate is closed, as for jobs of several limits (`joint.rs` of the line): it holds
-//! a ticket but requests no slot. So a ticket without work is given up before a slot is granted for
-//! it.
+//! Until then its gate is closed, as for jobs of several limits (`joint.rs` of the line), so a
+//! ticket without work is given up before a slot is granted for it.
 
 use std::{
     future::IntoFuture,
@@ -65,17 +64,16 @@ impl<J> Choice for Weighed<J> {
     }
 }
 
-/// The least time between two reads of the record by a waiting pull.
+/// Time between two reads by a waiting pull.
 const MIN_READ_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The job to start at the slot. `None`: not chosen yet.
+/// `None`: not chosen yet.
 type Chosen = Arc<Mutex<Option<Box<dyn Start>>>>;
 
 fn locked(chosen: &Chosen) -> MutexGuard<'_, Option<Box<dyn Start>>> {
     chosen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A ticket whose job is not chosen yet.
 struct Open {
     chosen: Chosen,
     refused: oneshot::Sender<Error>,
@@ -204,7 +202,6 @@ where
 }
 
 impl IntervalQueue {
-    /// Completes when it is time to choose the job.
     async fn near(&self, accepted: &Accepted, priority: i32) {
         let shard = &self.shard;
         let mut earliest: Option<Instant> = None;
@@ -219,15 +216,14 @@ impl IntervalQueue {
                 let start = line.gated_start(accepted.guard.id, priority, has_ticket, now);
                 (start, now.saturating_duration_since(line.connection.last_reply))
             };
-            // Tickets of shards that left count as ahead. While all shards wait, those tickets pass
-            // only when a shard polls. So the earliest estimate holds, and later ones do not
-            // postpone it.
+            // Tickets of shards that left count as ahead, and pass only when a shard polls. So the
+            // earliest estimate holds, and later ones do not postpone it.
             earliest = start.map(|start| earliest.map_or(start, |earliest| earliest.min(start)));
             let near = earliest.map(|start| start.checked_sub(ahead).unwrap_or(start));
             if near.is_some_and(|near| near <= now) {
                 return;
             }
-            // Starts may come faster than estimated: check again half-way.
+            // Starts may come faster than estimated.
             let least = MAX_MEMORY_AGE.saturating_sub(reply_age).max(MIN_READ_INTERVAL);
             let half = near.map(|near| near.min(now + ((near - now) / 2).max(least)));
             tokio::select! {

@@ -5,24 +5,19 @@ use std::ops::{Deref, DerefMut};
 use interval_queue_contract::Memory;
 pub(crate) use interval_queue_line::*;
 
-/// A line and the state of its driver, behind one lock.
+/// One lock for both.
 pub(crate) struct DrivenLine<J, C, A> {
     line: Line<J, C, A>,
-    /// Whether a driver task is alive.
     pub(crate) driving: bool,
     /// Whether the runtime dropped the driver before it had finished.
     pub(crate) orphaned: bool,
-    /// Whether new jobs are rejected.
     pub(crate) closed: bool,
-    /// Whether retries are rejected, too.
     pub(crate) shut_down: bool,
-    /// Jobs between two attempts.
     pub(crate) backing_off: usize,
-    /// Whether a task watches the queue, see `wake.rs`.
+    /// See `wake.rs`.
     pub(crate) watched: bool,
-    /// Whether `starts.unspaced` was logged.
     pub(crate) unspaced: bool,
-    /// The memory of the record as of the last logged change.
+    /// The record as of the last logged change.
     pub(crate) logged: Option<Memory>,
 }
 
@@ -41,7 +36,7 @@ impl<J, C, A> DrivenLine<J, C, A> {
         }
     }
 
-    /// Whether no job waits, runs or is to be retried.
+    /// No job waits, runs or is to be retried.
     pub(crate) fn is_idle(&self) -> bool {
         self.line.is_quiet() && self.backing_off == 0
     }

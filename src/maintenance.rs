@@ -87,7 +87,7 @@ impl Store {
     }
 }
 
-/// Retries once: the first command may fail because its connection died while idle.
+/// Retries once: the connection may have died while idle.
 async fn delete(
     state: &Arc<dyn SharedState>,
     queue: &QueueName,

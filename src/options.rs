@@ -95,7 +95,7 @@ impl JobOptions {
         self
     }
 
-    /// Rejects a timeout: code that runs in place cannot be aborted.
+    /// A timeout is rejected: code that runs in place cannot be aborted.
     pub(crate) fn check_turn(&self) -> Result<(), InvalidInput> {
         match self.timeout {
             Some(limit) => Err(InvalidInput::new(format!(
@@ -105,7 +105,7 @@ impl JobOptions {
         }
     }
 
-    /// The terms of a job added at `now`; `grace` replaces a zero `start_within`.
+    /// `grace` replaces a zero `start_within`.
     pub(crate) fn terms(
         &self,
         interval: Micros,

@@ -52,7 +52,7 @@ struct Wanted {
     count: u64,
     per: Duration,
     burst: Option<u32>,
-    /// Whether the rate was given as an interval, which is never a quota.
+    /// Given as an interval, which is never a quota.
     even: bool,
 }
 
@@ -144,7 +144,6 @@ impl From<Duration> for RateLimit {
 }
 
 impl Wanted {
-    /// The interval between evenly spaced starts.
     fn apart(&self) -> Micros {
         let nanos = self.per.as_nanos().div_ceil(u128::from(self.count.max(1)));
         Micros::from_duration(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))

@@ -12,7 +12,6 @@ use crate::{
     shard::{Shard, Terms},
 };
 
-/// The minimum of [`IntervalQueue::grace`].
 const MIN_GRACE: Duration = Duration::from_millis(10);
 
 /// A shard of a queue. It adds jobs, which start at the rate that all shards of the queue share.
@@ -79,8 +78,8 @@ impl IntervalQueue {
         options.terms(interval, self.shard.host.now(), self.grace())
     }
 
-    /// The delay within which a start counts as immediate: the lead, or at least 10 ms. The lead
-    /// covers a reply.
+    /// The delay within which a start is immediate: the lead, which covers a reply, or at least 10
+    /// ms.
     pub(crate) fn grace(&self) -> Duration {
         self.shard.lead().get().to_duration().max(MIN_GRACE)
     }

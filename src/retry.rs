@@ -81,7 +81,6 @@ impl Retry {
 pub(crate) struct Attempts {
     current: AtomicU64,
     cancelled: AtomicBool,
-    /// Set when no further attempt can succeed.
     ended: AtomicBool,
     woken: Notify,
 }
@@ -95,7 +94,7 @@ impl Attempts {
         self.current.load(Ordering::Acquire)
     }
 
-    /// Returns false if the job has ended, or an attempt that may still succeed runs.
+    /// False: the job has ended, or an attempt that may still succeed runs.
     pub(crate) fn cancel(&self, shard: &Arc<Shard>) -> bool {
         let (withdrawn, running) = {
             // No attempt starts or ends while the line is locked.
@@ -120,7 +119,7 @@ impl Attempts {
     }
 }
 
-/// Counts a job between two attempts, so that the shard does not count as idle.
+/// So that the shard does not count as idle between two attempts.
 struct BackingOff(Arc<Shard>);
 
 impl Drop for BackingOff {
@@ -143,7 +142,6 @@ impl Drop for Ending {
 pub(crate) struct Plan {
     pub(crate) policy: Retry,
     pub(crate) terms: Terms,
-    /// The longest run of one attempt.
     pub(crate) limit: Option<Duration>,
 }
 
@@ -188,7 +186,7 @@ where
             Ok(Ok(Ok(_))) | Err(_) => None,
         };
         if delay.is_none() {
-            // Set while the attempt counts as running, so that a concurrent cancel returns false.
+            // While the attempt counts as running, so that a concurrent cancel returns false.
             attempts.ended.store(true, Ordering::Release);
         }
         shard.line().backing_off += 1;

@@ -59,7 +59,7 @@ impl IntervalQueue {
         }
         let handles: Vec<_> = self.shard.line().running.values().flatten().cloned().collect();
         handles.iter().for_each(futures::future::AbortHandle::abort);
-        // An aborted job ends at its next await; a job that never awaits is left running.
+        // A job that never awaits is left running.
         let _ = timeout(&self.shard.host, clock::ABORT_TIMEOUT, self.wait_idle()).await;
         Shutdown { cancelled, aborted: handles.len() }
     }

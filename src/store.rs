@@ -304,7 +304,7 @@ impl From<SqliteStore> for Store {
     }
 }
 
-/// A parsed URL with its parameters. Nothing is opened yet.
+/// Nothing is opened yet.
 #[allow(clippy::large_enum_variant, reason = "there is one of it at a time")]
 pub(crate) enum Address {
     Memory,
@@ -345,7 +345,7 @@ impl Address {
     }
 }
 
-/// The feature that a scheme needs; empty for `memory:`, which needs none.
+/// Empty for `memory:`.
 fn feature_of(scheme: &str) -> Option<&'static str> {
     Some(match scheme {
         "memory" => "",

@@ -1,5 +1,5 @@
 //! Timers of a tokio runtime. On Linux a kernel timer wakes the runtime through its reactor,
-//! without a thread and without spinning: tokio's own timers have a resolution of one millisecond.
+//! without a thread or spinning: tokio's own timers have a resolution of one millisecond.
 
 use std::{sync::Arc, time::Instant};
 
@@ -14,7 +14,7 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// Completes when tokio's clock has reached `deadline`, also when a test has paused it.
+    /// By tokio's clock, also when a test has paused it.
     pub(crate) async fn sleep_until(self: Arc<Self>, deadline: Instant) {
         #[cfg(target_os = "linux")]
         self.kernel.sleep_until(deadline).await;
@@ -29,7 +29,6 @@ impl Timers {
         self.kernel.check();
     }
 
-    /// Drops the spare timer.
     pub(crate) fn rest(&self) {
         #[cfg(target_os = "linux")]
         self.kernel.rest();
@@ -63,12 +62,12 @@ mod kernel {
 
     use crate::clock::{is_paused, now};
 
-    /// Maximum kernel timers per process, each a descriptor. Further sleeps use tokio's timers.
+    /// Per process, each a descriptor. Further sleeps use tokio's timers.
     const MAX_KERNEL_TIMERS: usize = 64;
     /// Longer sleeps begin with tokio's timer, so that a descriptor is held only shortly before a
     /// slot.
     const KERNEL_TIMER_RANGE: Duration = Duration::from_millis(100);
-    /// How long before its deadline a longer sleep changes to a kernel timer: more than tokio's
+    /// When a longer sleep changes to a kernel timer: before its deadline by more than tokio's
     /// timers are late.
     const TOKIO_TIMER_MARGIN: Duration = Duration::from_millis(3);
 
@@ -81,7 +80,7 @@ mod kernel {
     }
 
     impl Kernel {
-        /// Completes at `deadline`, or earlier if no kernel timer is available.
+        /// Earlier if no kernel timer is available.
         pub(super) async fn sleep_until(&self, deadline: Instant) {
             if deadline.saturating_duration_since(now()) > KERNEL_TIMER_RANGE {
                 sleep_until((deadline - TOKIO_TIMER_MARGIN).into()).await;
@@ -98,7 +97,6 @@ mod kernel {
         }
 
         pub(super) fn check(&self) {
-            // Without a free descriptor, sleeps use tokio's timers.
             drop(Timer::new());
         }
 
@@ -117,7 +115,7 @@ mod kernel {
         }
     }
 
-    /// A timer in use; `Drop` returns it to `home`.
+    /// `Drop` returns it to `home`.
     struct Lent<'a> {
         timer: Option<Timer>,
         home: &'a Kernel,
@@ -142,7 +140,7 @@ mod kernel {
         }
     }
 
-    /// A kernel timer, registered with the reactor of the runtime that created it.
+    /// Registered with the reactor of the runtime that created it.
     #[derive(Debug)]
     struct Timer {
         fd: AsyncFd<OwnedFd>,
@@ -169,7 +167,7 @@ mod kernel {
             })
         }
 
-        /// Whether the timer belongs to the current runtime's reactor.
+        /// The timer belongs to the current runtime's reactor.
         fn is_here(&self) -> bool {
             self.runtime == Handle::current().id()
         }
@@ -182,8 +180,8 @@ mod kernel {
             timerfd_settime(self.fd.get_ref(), TimerfdTimerFlags::empty(), &once)?;
             loop {
                 let mut ready = self.fd.readable().await?;
-                // The reactor's readiness may be left from an earlier use; arming a timer clears
-                // its expiration.
+                // The reactor's readiness may be of an earlier use; arming a timer clears its
+                // expiration.
                 let expired = read(self.fd.get_ref(), &mut [0; 8]);
                 ready.clear_ready();
                 match expired {
@@ -262,7 +260,6 @@ mod tests {
         panic!("{} are left", descriptors());
     }
 
-    /// Kernel timers that this process holds.
     fn descriptors() -> usize {
         let open = std::fs::read_dir("/proc/self/fd").unwrap();
         let links = open.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());

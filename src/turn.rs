@@ -22,7 +22,6 @@ impl Turn {
         self.0.ticket
     }
 
-    /// The time since the start.
     #[cfg(feature = "tower")]
     pub(crate) fn age(&self) -> std::time::Duration {
         self.0.shard.host.now().saturating_duration_since(self.0.since)
@@ -45,7 +44,6 @@ impl Start for Handover {
     }
 }
 
-/// A start that sends the running slot to the receiver.
 pub(crate) fn handover() -> (Box<dyn Start>, oneshot::Receiver<Result<Running, Error>>) {
     let (sender, slot) = oneshot::channel();
     (Box::new(Handover(sender)), slot)

@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use tokio::sync::Notify;
 
-/// Completes once `is_so` holds. Checks now and after each notification, and misses none.
+/// Checks now and after each notification, and misses none.
 pub(crate) async fn until(notify: &Notify, mut is_so: impl FnMut() -> bool) {
     loop {
         let mut notified = pin!(notify.notified());

@@ -10,13 +10,12 @@ use crate::{
     host::{Host, timeout},
 };
 
-/// Turns a panic of the job into an error.
 pub(crate) async fn catch_panic<T>(job: impl Future<Output = T>) -> Result<T, Error> {
-    // `map` drops the future once it completes, so that a panic of its destructor is catch_panic, too.
+    // `map` drops the future on completion, so that a panic of its destructor is caught, too.
     AssertUnwindSafe(job.map(std::convert::identity)).catch_unwind().await.map_err(Error::panicked)
 }
 
-/// Drops user values in a separate task, if there is a runtime: a destructor may panic or block.
+/// In a separate task, if there is a runtime: a destructor may panic or block.
 pub(crate) fn dispose(jobs: impl Send + 'static) {
     match Handle::try_current() {
         Ok(runtime) => drop(runtime.spawn(async move { drop(jobs) })),
@@ -24,7 +23,7 @@ pub(crate) fn dispose(jobs: impl Send + 'static) {
     }
 }
 
-/// Runs the job; an error if it exceeds the limit. `None`: no limit.
+/// An error if the job exceeds the limit. `None`: no limit.
 pub(crate) async fn limited<T>(
     host: Arc<dyn Host>,
     limit: Option<Duration>,

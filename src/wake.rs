@@ -1,10 +1,7 @@
-//! Wake-ups: a shard that has nothing to do for long watches the queue, and continues when a pause
-//! ends or new settings bring its slot nearer. If the store cannot notify, it reads the record
-//! every few seconds.
+//! Wake-ups: while jobs wait and the queue is paused or the next slot is distant, one task of the
+//! shard watches the queue. If the store cannot notify, it reads the record every few seconds.
 //!
-//! A shard has at most one such task, alive only while jobs wait and the queue is paused or the
-//! next slot is distant. It only wakes the driver, which polls. So a needless wake-up costs one
-//! command.
+//! The task only wakes the driver, which polls, so a needless wake-up costs one command.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -23,7 +20,7 @@ use crate::{
     wake_ups::WakeUps,
 };
 
-/// Starts watching if the shard has nothing to do for long. Call it after each reply.
+/// If the shard has nothing to do for long. Call it after each reply.
 pub(crate) fn watch(shard: &Arc<Shard>) {
     if shard.wake_ups == WakeUps::On {
         let is_new = {
@@ -38,14 +35,14 @@ pub(crate) fn watch(shard: &Arc<Shard>) {
     }
 }
 
-/// Whether jobs wait and the shard polls no time soon.
+/// Jobs wait and the shard polls no time soon.
 fn is_wanted(line: &Line, now: Instant) -> bool {
     let is_idle = line.connection.memory.paused
         || line.connection.ask_at.is_some_and(|ask_at| ask_at > now + READ_INTERVAL);
     is_idle && !line.backlog.is_empty()
 }
 
-/// Clears `watched` in `Drop`, since the runtime may drop the task anywhere.
+/// In `Drop`, since the runtime may drop the task anywhere.
 struct Watching {
     shard: Arc<Shard>,
     ended: bool,
@@ -57,8 +54,8 @@ impl Drop for Watching {
             let mut line = self.shard.line();
             line.watched = false;
             if !line.backlog.is_empty() {
-                // The driver may have stopped because this task was watching. The next driver
-                // polls, and watches again.
+                // The driver may have stopped because this task was watching. The next one polls,
+                // and watches again.
                 line.orphaned = true;
                 line.connection.request_now(self.shard.host.now());
             }
@@ -74,26 +71,24 @@ async fn keep_watching(mut watching: Watching) {
             () = until(&shard.answered, || !is_wanted(&shard.line(), shard.host.now())) => {}
             () = wake_on_changes(shard) => {}
         }
-        // Checked under the lock: meanwhile a driver may have found the queue watched and relied on
-        // this task.
+        // Under the lock: a driver may have found the queue watched and relied on this task.
         let mut line = shard.line();
         line.watched = is_wanted(&line, shard.host.now());
         if !line.watched {
-            // Set under the lock of the line, so that the next driver finds the queue unwatched.
+            // Under the lock, so that the next driver finds the queue unwatched.
             watching.ended = true;
             return;
         }
     }
 }
 
-/// The least time between two wake-ups, so that no store makes its shards poll in a loop.
+/// So that no store makes its shards poll in a loop.
 const MIN_WAKE_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The mean time between reads if the store cannot notify.
+/// Mean interval if the store cannot notify.
 const READ_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The time between reads if the store notifies: notifications may be lost, as on some network
-/// mounts.
+/// Notifications may be lost, as on some network mounts.
 const SAFETY_READ_INTERVAL: Duration = Duration::from_secs(30);
 
 async fn wake_on_changes(shard: &Arc<Shard>) {
@@ -139,15 +134,14 @@ async fn wake_on_changes(shard: &Arc<Shard>) {
 
 async fn poll_record(shard: &Arc<Shard>) {
     loop {
-        // Between 3/4 and 5/4 of `READ_INTERVAL`, so that waiting shards do not read at the same time.
+        // So that waiting shards do not read at the same time: 3/4 to 5/4 of `READ_INTERVAL`.
         let quarters = shard.host.random() as f64 / u64::MAX as f64 * 2.0 + 3.0;
         shard.host.sleep_until(shard.host.now() + READ_INTERVAL.mul_f64(quarters / 4.0)).await;
         wake_if_changed(shard).await;
     }
 }
 
-/// Wakes the driver if a setting changed for all shards. A failed read is only reported: without a
-/// change the shard needs no reply.
+/// A failed read is only reported: without a change the shard needs no reply.
 async fn wake_if_changed(shard: &Arc<Shard>) {
     match shard.command(Command::Read).await.and_then(Reply::read) {
         Ok(Some(snapshot)) if snapshot.record.revision == shard.line().connection.memory.revision => {}
@@ -156,7 +150,7 @@ async fn wake_if_changed(shard: &Arc<Shard>) {
     }
 }
 
-/// Starts watching, within `COMMAND_TIMEOUT`. A panic of the backend is an error.
+/// Within `COMMAND_TIMEOUT`. A panic of the backend is an error.
 async fn begin(
     state: &dyn SharedState,
     queue: &QueueName,

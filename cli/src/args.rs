@@ -324,8 +324,8 @@ pub(crate) fn store_url(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Whether the text is the path of a directory: it has no scheme, is no file and does not look like
-/// a file. A text with an `@` or an `=` may be an address with a password, so it is no path.
+/// A directory's path has no scheme, is no file and does not look like a file. A text with an `@`
+/// or an `=` may be an address with a password, so it is no path.
 fn is_directory(text: &str) -> bool {
     let path = Path::new(text);
     let looks_like_a_file =

@@ -10,7 +10,6 @@ use crate::{
     rate::pace,
 };
 
-/// Pauses or resumes a queue, or kinds and keys of its stored tasks.
 pub(crate) async fn halt(halt: Halt, pauses: bool) -> Result<(), Failure> {
     if !halt.kinds.is_empty() || !halt.keys.is_empty() {
         return parts(&halt, pauses).await;
@@ -36,7 +35,7 @@ pub(crate) async fn halt(halt: Halt, pauses: bool) -> Result<(), Failure> {
     }
 }
 
-/// Pauses or resumes the stored tasks of a queue. Returns whether it has any.
+/// Returns whether the queue has stored tasks.
 pub(crate) async fn pause_or_resume(target: &Target, pauses: bool) -> Result<bool, Failure> {
     let Some((queue, _)) = target.tasks_if_any().await? else { return Ok(false) };
     if pauses {
@@ -47,7 +46,6 @@ pub(crate) async fn pause_or_resume(target: &Target, pauses: bool) -> Result<boo
     Ok(true)
 }
 
-/// A kind or a key of stored tasks.
 enum Part<'a> {
     Kind(&'a Kind),
     Key(&'a Key),
@@ -94,7 +92,7 @@ impl Part<'_> {
     }
 }
 
-/// Pauses or resumes kinds and keys of stored tasks. A pause may create the queue.
+/// A pause may create the queue.
 async fn parts(halt: &Halt, pauses: bool) -> Result<(), Failure> {
     let target = &halt.target;
     let (queue, before) = match target.tasks_if_any().await? {
@@ -153,7 +151,6 @@ fn print_changed(target: &Target, changed: &Snapshot, tasks: Option<&str>) -> Re
     print(&format!("{}: {}{tasks}", target.queue, in_force(changed)))
 }
 
-/// Formats the settings, the pause and the hold in one line.
 fn in_force(snapshot: &Snapshot) -> String {
     let record = &snapshot.record;
     let mut parts = vec![pace(&record.meters.rates())];
@@ -170,7 +167,6 @@ fn in_force(snapshot: &Snapshot) -> String {
     parts.join(", ")
 }
 
-/// Formats the running limit.
 pub(crate) fn running(max_running: Option<u32>) -> String {
     max_running.map_or("any number running".into(), |limit| format!("at most {limit} running"))
 }

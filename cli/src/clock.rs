@@ -7,19 +7,17 @@ use std::{
 
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// The current instant of the monotonic clock.
 #[allow(clippy::disallowed_methods, reason = "the clock module of this program")]
 pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// The current time of the wall clock.
 #[allow(clippy::disallowed_methods, reason = "the clock module of this program")]
 pub(crate) fn time_of_day() -> SystemTime {
     SystemTime::now()
 }
 
-/// Returns at `end`. `None`: never.
+/// `None`: never.
 pub(crate) async fn until(end: Option<Instant>) {
     match end {
         Some(end) => sleep_until(end).await,
@@ -27,7 +25,7 @@ pub(crate) async fn until(end: Option<Instant>) {
     }
 }
 
-/// Returns after `limit`. `None`: never.
+/// `None`: never.
 pub(crate) async fn expired(limit: Option<Duration>) -> Duration {
     match limit {
         Some(limit) => sleep(limit).await,

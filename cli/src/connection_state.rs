@@ -1,5 +1,5 @@
 //! The connection of a waiting process to the store: what its shard last learned, and the lines
-//! that are printed when the store stops replying.
+//! about outages.
 
 use std::{
     fmt,
@@ -16,7 +16,7 @@ use crate::{
     outage::StoreOutages,
 };
 
-/// The state of the connection to the store, for the one shard of this process.
+/// A process has one shard.
 #[derive(Clone)]
 pub(crate) struct ConnectionState(Arc<Inner>);
 
@@ -35,7 +35,6 @@ struct Observation {
     outages: StoreOutages,
 }
 
-/// The stage of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Waiting for a slot.
@@ -48,19 +47,18 @@ pub(crate) enum Stage {
 }
 
 impl ConnectionState {
-    /// Creates the state of the connection to the store at `url`. Lines go to stderr.
+    /// Lines go to stderr.
     pub(crate) fn new(url: &str) -> Self {
         Self::with_sink(url, report)
     }
 
-    /// As [`new`](Self::new), but lines go to `sink`.
+    /// Lines go to `sink`.
     pub(crate) fn with_sink(url: &str, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
         let observation = Observation { stage: Stage::Waiting, outage: None, outages: StoreOutages::of(url) };
         let (observation, sink) = (Mutex::new(observation), Box::new(sink));
         Self(Arc::new(Inner { observation, seen: OnceLock::new(), sink }))
     }
 
-    /// Observes the shard of this process from now on.
     pub(crate) fn observe(&self, queue: &IntervalQueue) {
         let mut seen = queue.connection();
         if self.0.seen.set(seen.clone()).is_err() {
@@ -75,7 +73,7 @@ impl ConnectionState {
         });
     }
 
-    /// Takes in what the shard last learned, and prints a line if one is due.
+    /// Prints a line if one is due.
     pub(crate) fn refresh(&self) {
         let Some(failing) = self.seen().map(|seen| seen.failing.clone()) else { return };
         match failing {
@@ -88,7 +86,7 @@ impl ConnectionState {
         self.observation().stage = stage;
     }
 
-    /// Records a failed command. An outage is printed once, see [`StoreOutages`].
+    /// An outage is printed once, see [`StoreOutages`].
     pub(crate) fn failed(&self, failure: &Failure) {
         let mut observation = self.observation();
         let since = observation.outage.take().map_or_else(now, |(_, since)| since);
@@ -119,7 +117,6 @@ impl ConnectionState {
         self.0.seen.get().map(watch::Receiver::borrow)
     }
 
-    /// Waits until the pause of the queue begins or ends.
     pub(crate) async fn paused(&self, is_paused: bool) {
         if let Some(mut seen) = self.0.seen.get().cloned()
             && seen.wait_for(|seen| seen.paused == is_paused).await.is_ok()
@@ -130,7 +127,6 @@ impl ConnectionState {
         std::future::pending().await
     }
 
-    /// Prints when pauses begin and end.
     pub(crate) async fn report_pauses<T>(&self) -> T {
         loop {
             self.paused(true).await;
@@ -140,7 +136,7 @@ impl ConnectionState {
         }
     }
 
-    /// The obstacle to the next start, or the time until its slot. `None`: unknown.
+    /// `None`: unknown.
     pub(crate) fn expectation(&self) -> Option<Expectation> {
         if self.observation().outage.is_some() {
             return Some(Expectation::StateLost);
@@ -167,7 +163,6 @@ impl fmt::Debug for ConnectionState {
     }
 }
 
-/// The next event for a waiting process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expectation {
     /// Its slot is due in this time.
@@ -177,7 +172,7 @@ pub(crate) enum Expectation {
     StateLost,
 }
 
-/// The reason why CMD has not started.
+/// Prints why CMD has not started.
 impl fmt::Display for ConnectionState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((outage, _)) = &self.observation().outage {

@@ -113,7 +113,6 @@ pub(crate) async fn run(delete: Delete) -> Result<(), Failure> {
 /// A worker that has left still counts for the shortest lease. Includes a margin of 200 ms.
 const LEAVE_DELAY: Duration = Duration::from_millis(MIN_LEASE.get() / 1_000 + 200);
 
-/// The parts of a queue that would be deleted.
 struct Plan {
     pace: Option<Snapshot>,
     tasks: Option<Content>,
@@ -181,7 +180,6 @@ impl Plan {
     }
 }
 
-/// Asks on the terminal whether to delete this number of queues.
 fn is_agreed(many: usize) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         let text = "delete asks before it deletes: without a terminal, give --yes";
@@ -239,7 +237,7 @@ async fn prune_one(
     }
 }
 
-/// Deletes a queue. A queue in use fails with `TEMPFAIL`: the command line is not at fault.
+/// A queue in use fails with `TEMPFAIL`: the command line is not at fault.
 async fn delete_queue(store: &Store, queue: &QueueName, deletion: Deletion) -> Result<(), Failure> {
     bounded(async {
         store.delete(queue, deletion).await.map_err(|error| {
@@ -261,7 +259,7 @@ fn refused(queue: &QueueName, failure: Failure) -> Failure {
     Failure { message, ..failure }
 }
 
-/// Keeps the first failure for the exit code, and prints each further failure at once.
+/// Prints each failure but the first, which gives the exit code.
 fn keep_first(first: Result<(), Failure>, outcome: Result<(), Failure>) -> Result<(), Failure> {
     match (first, outcome) {
         (Ok(()), outcome) => outcome,

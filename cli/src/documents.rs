@@ -16,7 +16,7 @@ use crate::{
     watch::CHOSEN_VARIABLE,
 };
 
-/// The name of the program, independent of how it was called.
+/// However the program was called.
 const NAME: &str = "interval-queue";
 
 /// Print the completion script for a shell.
@@ -82,12 +82,11 @@ pub(crate) fn completions(completions: &Completions) -> Result<(), Failure> {
     let mut script = Vec::new();
     generate(completions.shell, &mut Cli::command(), NAME, &mut script);
     if completions.shell == Shell::Bash {
-        // When the script looks up a command, it takes the hyphen in the program's name for the
-        // space before a command.
+        // The script takes the hyphen in the program's name for the space before a command.
         let text = String::from_utf8_lossy(&script);
         let text = text.replace("interval__subcmd__queue", "interval__queue");
-        // The words after `--` belong to CMD. Without this line the script completes words with a
-        // hyphen as options of the program.
+        // The words after `--` belong to CMD, but the script would complete words with a hyphen as
+        // options of the program.
         let behind = "    [[ \" ${COMP_WORDS[*]:0:COMP_CWORD} \" == *\" -- \"* ]] && return 0\n";
         script = text.replacen("    COMPREPLY=()\n", &format!("    COMPREPLY=()\n{behind}"), 1).into_bytes();
     }
@@ -110,7 +109,6 @@ pub(crate) fn manual(manual: &Manual) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The manual pages by name: the program and every command.
 fn pages() -> Result<Vec<(String, Vec<u8>)>, Failure> {
     let mut program = Cli::command().disable_help_subcommand(true);
     program.build();
@@ -119,7 +117,7 @@ fn pages() -> Result<Vec<(String, Vec<u8>)>, Failure> {
     all.into_iter().map(|(name, command)| Ok((name, page(&command)?))).collect()
 }
 
-/// Collects all subcommands of a command, recursively.
+/// Recursive.
 fn below(command: &Command, page: &str, shown: &str, all: &mut Vec<(String, Command)>) {
     for command in
         command.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
@@ -159,7 +157,6 @@ fn page(command: &Command) -> Result<Vec<u8>, Failure> {
     Ok(in_ascii(&String::from_utf8_lossy(&page)).into_bytes())
 }
 
-/// The environment variables of a command, or of any command.
 fn environment(command: &Command) -> String {
     let has_option = |option: &str| {
         let has = |command: &Command| command.get_arguments().any(|arg| arg.get_long() == Some(option));
@@ -181,14 +178,13 @@ fn environment(command: &Command) -> String {
     page
 }
 
-/// Encodes non-ASCII characters for roff: not every formatter reads UTF-8.
+/// Not every formatter of roff reads UTF-8.
 fn in_ascii(page: &str) -> String {
     let sign = |c: char| if c.is_ascii() { c.to_string() } else { format!("\\[u{:04X}]", u32::from(c)) };
     page.chars().map(sign).collect()
 }
 
-/// Formats the sections of a help text. Headings start in the first column and end with a colon.
-/// Lines are kept.
+/// Headings start in the first column and end with a colon. Lines are kept.
 fn as_it_stands(text: &str) -> String {
     let mut page = String::new();
     let mut open = false;
@@ -215,7 +211,7 @@ fn as_it_stands(text: &str) -> String {
     page
 }
 
-/// Escapes a line: it begins with no roff request, and its characters are literal.
+/// No line begins with a roff request, and its characters are literal.
 fn escaped(line: &str) -> String {
     let line = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('`', "\\(ga");
     if line.starts_with('.') { format!("\\&{line}") } else { line }

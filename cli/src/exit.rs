@@ -40,7 +40,6 @@ pub(crate) const NOT_FOUND: u8 = 127;
 /// Base of the exit code if signal N killed CMD: 128 + N, as in a shell.
 pub(crate) const BY_SIGNAL: u8 = 128;
 
-/// The end of the process without a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Code(u8),
@@ -63,17 +62,16 @@ impl Ending {
     }
 }
 
-/// Whether this process is the first one of a container. It dies only by signals that it handles.
+/// The first process of a container dies only by signals that it handles.
 pub(crate) fn is_init() -> bool {
     std::process::id() == 1
 }
 
-/// A failure of the command: an exit code and a line.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) code: u8,
     pub(crate) message: String,
-    /// Whether a retry can succeed without a change by a person.
+    /// A retry can succeed without a change by a person.
     pub(crate) passes: bool,
 }
 
@@ -86,7 +84,6 @@ impl Failure {
         Self::new(OSERR, format!("{what}: {error}"))
     }
 
-    /// Prints the failure to stderr. Returns its exit code.
     pub(crate) fn report(&self) -> ExitCode {
         report(&self.message);
         ExitCode::from(self.code)
@@ -129,8 +126,8 @@ pub(crate) fn code_of(kind: StateErrorKind) -> u8 {
     }
 }
 
-/// Formats an error and its causes in one line, each cause once. Control characters are replaced:
-/// the text may be stored data from others.
+/// In one line, each cause once. Control characters are replaced: the text may be stored data from
+/// others.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();
@@ -138,7 +135,6 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         let text = error.to_string();
         // Some errors include the text of their cause.
         if !line.ends_with(&text) {
-            // Writing to a string cannot fail.
             let _ = write!(line, ": {text}");
         }
         cause = error.source();
@@ -146,7 +142,6 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     line.replace(char::is_control, " ")
 }
 
-/// Prints a line to stderr.
 pub(crate) fn report(line: &str) {
     use io::Write;
     // A single write keeps lines whole if processes share stderr. A closed stderr is no error.
@@ -154,17 +149,17 @@ pub(crate) fn report(line: &str) {
     let _ = io::stderr().write_all(format!("interval-queue: {line}\n").as_bytes());
 }
 
-/// Prints the result of a command to stdout, with a newline.
+/// Prints a newline, too.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     print_as_it_is(format!("{text}\n").as_bytes())
 }
 
-/// Prints bytes to stdout, without a newline.
+/// Prints no newline.
 pub(crate) fn print_as_it_is(bytes: &[u8]) -> Result<(), Failure> {
     print_on(bytes).map(drop)
 }
 
-/// Prints a part of the output. Returns false if the reader has closed the pipe.
+/// False: the reader has closed the pipe.
 pub(crate) fn print_on(bytes: &[u8]) -> Result<bool, Failure> {
     match io::Write::write_all(&mut Stdout, bytes) {
         Ok(()) => Ok(true),
@@ -173,10 +168,8 @@ pub(crate) fn print_on(bytes: &[u8]) -> Result<bool, Failure> {
     }
 }
 
-/// Standard output. Unlike the standard library's, it returns an error if stdout is not open for
-/// writing.
-///
-/// A closed stdout looks like `/dev/null`: the runtime opens that in its place before `main`.
+/// Unlike the standard library's, it returns an error if stdout is not open for writing. A closed
+/// stdout looks like `/dev/null`: the runtime opens that before `main`.
 #[derive(Debug)]
 pub(crate) struct Stdout;
 
@@ -190,7 +183,7 @@ impl io::Write for Stdout {
     }
 }
 
-/// Prints the message of the command line parser: help to stdout, errors to stderr.
+/// Help goes to stdout, errors to stderr.
 pub(crate) fn clap(error: &clap::Error) -> ExitCode {
     if error.kind() == clap::error::ErrorKind::InvalidUtf8
         && let Some(what) = not_utf8()
@@ -209,8 +202,8 @@ pub(crate) fn clap(error: &clap::Error) -> ExitCode {
     })
 }
 
-/// The part of the command line, or of its environment variables, that is not UTF-8. CMD may be
-/// non-UTF-8, so the first such argument is the cause.
+/// In the command line or its environment variables. CMD may be non-UTF-8, so the first such
+/// argument is the cause.
 fn not_utf8() -> Option<String> {
     let argument = std::env::args_os().skip(1).find(|argument| argument.to_str().is_none());
     if let Some(argument) = argument {

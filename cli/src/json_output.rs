@@ -1,4 +1,4 @@
-//! JSON for output. Payloads and results in it keep their text.
+//! JSON for output, in which payloads and results keep their text.
 
 use std::borrow::Cow;
 
@@ -6,20 +6,19 @@ use serde::Serialize;
 
 use crate::exit::{Failure, print};
 
-/// Prints a document on several lines.
+/// Prints several lines.
 pub(crate) fn print_json(document: &impl Serialize) -> Result<(), Failure> {
-    // Documents have text, numbers and lists only, so they are always JSON.
+    // Documents have text, numbers and lists only, so this never fails.
     print(&serde_json::to_string_pretty(document).unwrap_or_default())
 }
 
-/// Formats a document on one line, with a newline.
+/// The line has its newline.
 pub(crate) fn json_line(document: &impl Serialize) -> String {
     let json = serde_json::to_string(document).unwrap_or_default();
     format!("{}\n", one_line(&json))
 }
 
-/// Formats JSON on one line. A line break in JSON is always between tokens, so a space has the same
-/// meaning.
+/// A line break in JSON is always between tokens, so a space has the same meaning.
 pub(crate) fn one_line(json: &str) -> Cow<'_, str> {
     match json.contains(['\n', '\r']) {
         true => json.replace(['\n', '\r'], " ").into(),

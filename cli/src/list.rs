@@ -17,7 +17,6 @@ use crate::{
     tasks::StatusLines,
 };
 
-/// A queue in one row.
 struct Listed {
     pace: Option<Snapshot>,
     tasks: Option<StatusLines>,
@@ -75,7 +74,6 @@ impl Listed {
     }
 }
 
-/// A queue of the printed array.
 #[derive(Serialize)]
 #[serde(untagged)]
 #[allow(clippy::large_enum_variant, reason = "most are large")]

@@ -1,17 +1,9 @@
 //! The program `interval-queue`: runs commands of any language, on any number of hosts, at one
 //! shared rate.
 //!
-//! `args` is the command line with its help texts. `target` opens the queue that it names, and
-//! `shard` makes this process one of those that share the rate. `run` waits for a slot, observed by
-//! `connection_state` and interrupted by `signals`. Then it becomes the program that `program` has
-//! found, or starts it as its `child`. `each` starts such a child for each item of its input, and
-//! `turns` prints a line for each requested turn. `add` stores tasks, `work` starts a child for
-//! each under a guard, `tasks` shows and changes them, and `schedule` adds them again and again.
-//! `status`, `list`, `watch`, `change` and `delete` read and change queues without being a shard.
-//! `other_names` has tips for names from other programs.
-//! `migrate` creates the tables of an SQL store. `outage` prints lines about a store that fails, and
-//! `progress` makes bars. `documents` has the documents about the program, and `exit` its exit
-//! codes.
+//! `args` is the command line with its help texts. Commands that take slots (`run`, `each`,
+//! `turns`) make this process a `shard`; `add`, `work`, `tasks` and `schedule` are about stored
+//! tasks; `status`, `list`, `watch`, `change` and `delete` read and change queues through `target`.
 
 mod add;
 mod args;
@@ -59,7 +51,7 @@ use crate::{
 #[cfg(not(unix))]
 compile_error!("interval-queue hands signals and exit codes on as Unix knows them");
 
-/// The time for which a store waits for its lock.
+/// A store waits for its lock.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// After a failure or a signal, a store that may be the cause must not delay the end.
 const BRIEF_CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -91,8 +83,8 @@ fn main() -> ExitCode {
             None => guard::run(&args[1..]).await.map(|()| Ending::Code(0)),
         }
     });
-    // A command that hangs in the file system must not block the end of the process. Background
-    // work ends before the stores are closed: its next command would open them again.
+    // A command that hangs in the file system must not block the end. Background work ends before
+    // the stores are closed: its next command would open them again.
     runtime.shutdown_background();
     if let Ok(runtime) = async_runtime() {
         let is_regular = matches!(ending, Ok(Ending::Code(_)));

@@ -8,8 +8,7 @@ use clap::{
 
 use crate::args::Cli;
 
-/// Names without a command of the same meaning, and what to use instead. A name may be a command at
-/// another level.
+/// Names without a command of the same meaning. A name may be a command at another level.
 const TIPS: [(&[&str], &str); 12] = [
     (&["pause", "suspend"], "`interval-queue pause` pauses a queue, also --kind or --key of its tasks"),
     (&["resume", "unpause"], "`interval-queue resume` ends a pause, also of --kind or --key"),
@@ -56,7 +55,6 @@ const TIPS: [(&[&str], &str); 12] = [
     ),
 ];
 
-/// Adds a tip to the error of an unknown subcommand.
 pub(crate) fn with_tip(mut error: clap::Error) -> clap::Error {
     if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
         && let Some(tip) = tip(word)

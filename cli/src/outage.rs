@@ -1,4 +1,4 @@
-//! Lines about a store that fails and answers again: one line per outage, independent of retries.
+//! Lines about a store that fails and answers again: one line per outage, whatever is retried.
 
 use interval_queue::Outages;
 use tokio::time::Instant;
@@ -19,20 +19,19 @@ impl StoreOutages {
         Self { place: without_secrets(url), outages: Outages::default() }
     }
 
-    /// Records the failure of a command that was sent at `sent`. Returns the line to print, if one
-    /// is due.
+    /// The command was sent at `sent`. Returns the line to print, if one is due.
     pub(crate) fn failed(&mut self, failure: &Failure, sent: Instant) -> Option<String> {
         let is_due = self.outages.failed(failure.passes, sent.into_std(), now().into_std());
         is_due.then(|| self.describe(failure))
     }
 
-    /// Records a successful command. Returns the line to print, if one is due.
+    /// Returns the line to print, if one is due.
     pub(crate) fn answered(&mut self) -> Option<String> {
         let outage = self.outages.answered(now().into_std())?;
         Some(format!("store {} answers again, after {}", self.place, about(outage)))
     }
 
-    /// Formats the failure as a line that names the store.
+    /// The line names the store.
     pub(crate) fn describe(&self, failure: &Failure) -> String {
         let what = if failure.passes { "unreachable" } else { "unusable" };
         format!("store {} {what}: {}", self.place, failure.message)

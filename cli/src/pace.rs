@@ -15,13 +15,11 @@ use crate::exit::{Failure, report};
 pub(crate) struct PaceArgs(Option<RateLimit>);
 
 impl PaceArgs {
-    /// Returns `None` if no rate was given.
     pub(crate) fn pace(&self) -> Option<RateLimit> {
         self.0.clone()
     }
 
-    /// The rates in the form in which the queue stores them. Prints a warning for each rate that
-    /// has no effect.
+    /// As the queue stores them. Prints a warning for each rate that has no effect.
     pub(crate) fn rates(&self) -> Result<Option<Rates>, Failure> {
         let Some(pace) = &self.0 else { return Ok(None) };
         for (rate, by) in pace.without_effect().map_err(interval_queue::Error::from)? {

@@ -1,19 +1,18 @@
 //! The URL of a store without its secrets.
 
-/// Removes the user, the password and the parameters of a URL.
 pub(crate) fn without_secrets(url: &str) -> String {
     let (place, query) = url.split_once('?').unwrap_or((url, ""));
     if ["file:", "dir:", "sqlite:", "redis+unix:"].iter().any(|scheme| place.starts_with(scheme)) {
         return place.to_owned();
     }
     match place.split_once("://") {
-        // The password contains an unescaped `?`, so its end is ambiguous.
+        // With an unescaped `?` in the password, its end is ambiguous.
         Some((scheme, _)) if query.contains('@') => format!("{scheme}://…"),
         Some((scheme, rest)) => {
             let hosts = rest.rsplit('@').next().unwrap_or_default();
             format!("{scheme}://{hosts}")
         }
-        // An invalid URL. It may be in another format with a password: host=… password=…
+        // It may be in another format with a password: host=… password=…
         None => "…".to_owned(),
     }
 }

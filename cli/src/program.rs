@@ -12,13 +12,12 @@ use std::{
 
 use crate::exit::{Failure, NOT_EXECUTABLE, NOT_FOUND};
 
-/// The search path without PATH, as `execvp` uses it.
+/// `execvp` uses it without PATH.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// Maximum bytes of a script that Linux reads to find its interpreter.
+/// Linux reads as many bytes of a script to find its interpreter.
 const MAX_FIRST_LINE_BYTES: usize = 256;
 
-/// A program that can be executed, with its arguments.
 #[derive(Debug)]
 pub(crate) struct Program {
     name: OsString,
@@ -42,7 +41,6 @@ impl Program {
         Ok(Self { name: name.clone(), path, args: args.to_vec() })
     }
 
-    /// The file name of the program.
     pub(crate) fn base_name(&self) -> String {
         Path::new(&self.name).file_name().unwrap_or(&self.name).to_string_lossy().into_owned()
     }
@@ -51,24 +49,21 @@ impl Program {
         &self.args
     }
 
-    /// Adds an argument.
     pub(crate) fn with_arg(mut self, arg: OsString) -> Self {
         self.args.push(arg);
         self
     }
 
-    /// Replaces this process. Returns only on failure.
+    /// Returns only on failure.
     pub(crate) fn exec(self) -> Failure {
         let error = self.command(&self.args).exec();
         cannot_execute(self.path.as_os_str(), &error)
     }
 
-    /// Makes a command that starts the program as a child.
     pub(crate) fn into_command(self) -> Command {
         self.command(&self.args)
     }
 
-    /// Makes a command that starts the program with other arguments.
     pub(crate) fn command(&self, args: impl IntoIterator<Item: AsRef<OsStr>>) -> Command {
         let mut command = Command::new(&self.path);
         command.arg0(&self.name).args(args);
@@ -76,7 +71,6 @@ impl Program {
     }
 }
 
-/// The error of an attempt to execute the program at `path`.
 pub(crate) fn cannot_execute(path: &OsStr, error: &io::Error) -> Failure {
     if is_of_host(error) {
         return Failure { passes: true, ..Failure::os(&format!("cannot execute {}", path.display()), error) };
@@ -95,7 +89,7 @@ pub(crate) fn cannot_execute(path: &OsStr, error: &io::Error) -> Failure {
     Failure::new(NOT_FOUND, format!("cannot execute {}: {error}{hint}", path.display()))
 }
 
-/// Whether the host lacks a resource for now, independent of the program.
+/// The host lacks a resource for now, whatever the program.
 fn is_of_host(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let lacks = [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE, Errno::TXTBSY];
@@ -103,7 +97,7 @@ fn is_of_host(error: &io::Error) -> bool {
 }
 
 fn no_interpreter(name: &OsStr, interpreter: &str) -> Failure {
-    // Escaped, so that a carriage return at its end is visible.
+    // So that a carriage return at its end is visible.
     let interpreter = interpreter.escape_debug();
     let text = format!(
         "cannot execute {}: its first line names \"{interpreter}\", which does not exist",
@@ -112,7 +106,7 @@ fn no_interpreter(name: &OsStr, interpreter: &str) -> Failure {
     Failure::new(NOT_FOUND, text)
 }
 
-/// The interpreter that the first line of a script names, if it does not exist.
+/// Named by the first line of a script.
 fn missing_interpreter(script: &Path) -> Option<String> {
     let mut line = [0; MAX_FIRST_LINE_BYTES];
     let read = File::open(script).and_then(|mut file| file.read(&mut line)).ok()?;
@@ -155,7 +149,6 @@ fn unusable(name: &OsStr) -> Failure {
     }
 }
 
-/// Paths at which the program could be.
 fn places(name: &OsStr) -> Vec<PathBuf> {
     if name.is_empty() {
         return Vec::new();

@@ -5,14 +5,13 @@ use interval_queue::{Micros, Rates};
 
 use interval_queue_documents::words::show;
 
-/// Formats the starts per unit at this interval, in the smallest unit with at least one start.
+/// Uses the smallest unit with at least one start.
 pub(crate) fn rate(interval: Micros) -> String {
     let (per_unit, unit) = starts(interval);
     let number = HumanFloatCount((per_unit * 100.0).round() / 100.0);
     format!("{number} per {unit}")
 }
 
-/// Formats all rates.
 pub(crate) fn pace(rates: &Rates) -> String {
     let words = rates.iter().map(|of| {
         let every = format!("every {} ({})", show(of.interval), rate(of.interval));
@@ -21,7 +20,7 @@ pub(crate) fn pace(rates: &Rates) -> String {
     format!("one start {}", words.collect::<Vec<_>>().join("; and "))
 }
 
-/// Formats a part of the starts at this interval, in the unit of [`rate`].
+/// A part of the starts, in the unit of [`rate`].
 pub(crate) fn in_unit(interval: Micros, part: f64) -> String {
     let number = format!("{:.1}", starts(interval).0 * part);
     let (whole, tenths) = number.split_once('.').unwrap_or((&number, "0"));

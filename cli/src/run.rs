@@ -18,12 +18,11 @@ use crate::{
     target::close_stores,
 };
 
-/// Maximum time to leave the queue while CMD waits for it. Usually there is nothing to send.
+/// While CMD waits for it. Usually there is nothing to send.
 const EXEC_LEAVE_TIMEOUT: Duration = Duration::from_millis(100);
-/// Maximum time to close the store while CMD waits for it: flushes of a busy disk.
+/// While CMD waits for it: flushes of a busy disk.
 const EXEC_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The end of the wait for a slot.
 enum Waited {
     Slot(Turn),
     Signal(i32),
@@ -63,13 +62,11 @@ pub(crate) async fn run(run: Run) -> Result<Ending, Failure> {
     }
 }
 
-/// How long to wait. `None`: without limit, or not at all.
+/// `None`: without limit, or not at all.
 fn time_limit(run: &Run) -> Option<Duration> {
     run.start_within.filter(|limit| !limit.is_zero())
 }
 
-/// Opens the queue and waits for the slot.
-///
 /// # Cancel safety
 ///
 /// Dropping it returns the ticket.
@@ -97,7 +94,7 @@ async fn wait(
     }
 }
 
-/// Starts CMD. Time spent from the slot to the start is lateness.
+/// Time spent from the slot to the start is lateness.
 async fn start(
     program: Program,
     limit: Option<Duration>,
@@ -109,7 +106,7 @@ async fn start(
     connection.refresh();
     if queue.max_running().is_none() && limit.is_none() {
         drop(turn);
-        // Without a running limit the record has no running jobs, and leaving returns at once.
+        // Without a running limit, leaving returns at once.
         let _ = timeout(EXEC_LEAVE_TIMEOUT, queue.close()).await;
         close_stores(EXEC_CLOSE_TIMEOUT).await;
         return match signals.latest() {
@@ -125,7 +122,7 @@ async fn start(
     ending
 }
 
-/// Runs CMD to its end, forwards signals to it, and ends it after `timeout`.
+/// Forwards signals to CMD.
 async fn run_child(
     program: Program,
     timeout: Option<Duration>,
@@ -144,7 +141,7 @@ async fn run_child(
             Ok(Ending::Signal(signal))
         }
         End::Code(code) => Ok(Ending::Code(u8::try_from(code).unwrap_or(BY_SIGNAL))),
-        // A command without a guard has no such end.
+        // Only a command under a guard ends so.
         End::Stopped | End::LeaseOver | End::GuardGone(_) => Ok(Ending::Code(BY_SIGNAL)),
     }
 }

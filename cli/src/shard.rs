@@ -16,18 +16,14 @@ use crate::{
 };
 use interval_queue_documents::words::show;
 
-/// Maximum time to leave the queue. If it is exceeded, the lease ends by itself.
+/// The lease ends by itself afterwards.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Approximate delay before a paused queue is read again, or opening a store that did not answer is
-/// retried.
+/// Approximate delay before a paused queue, or a store that did not answer, is tried again.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Tickets are held for the slots of this time: enough for the round trips to any store, and few
-/// enough not to delay other shards.
+/// Enough for the round trips to any store, and few enough tickets not to delay other shards.
 const TICKET_HORIZON: Duration = Duration::from_millis(500);
-/// Maximum tickets that are held.
 const MAX_TICKETS_AHEAD: usize = 256;
 
-/// Whether to retry if the store cannot be reached at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FirstConnection {
     MustSucceed,
@@ -36,8 +32,7 @@ pub(crate) enum FirstConnection {
 }
 
 impl Shard {
-    /// Opens the queue, and applies the settings of the command line. The default label is `name`
-    /// and the process id.
+    /// With the settings of the command line. The default label is `name` and the process id.
     pub(crate) async fn open(
         &self,
         name: &str,
@@ -135,7 +130,7 @@ fn limit(limit: Option<u32>) -> String {
     limit.map_or("none".into(), |limit| limit.to_string())
 }
 
-/// Polls a paused queue now and then: an idle shard does not notice the end of a pause by itself.
+/// An idle shard does not notice the end of a pause by itself.
 pub(crate) async fn tick_through_pauses<T>(queue: &IntervalQueue, connection: &ConnectionState) -> T {
     loop {
         connection.paused(true).await;
@@ -144,13 +139,12 @@ pub(crate) async fn tick_through_pauses<T>(queue: &IntervalQueue, connection: &C
     }
 }
 
-/// The number of tickets to hold if more starts are waiting than slots are near: one for each slot
-/// within [`TICKET_HORIZON`], at least one. An available burst counts.
+/// One ticket for each slot within [`TICKET_HORIZON`], at least one. An available burst counts.
 pub(crate) fn tickets_ahead(queue: &IntervalQueue, weight: u32) -> usize {
     queue.starts_within(TICKET_HORIZON, weight, MAX_TICKETS_AHEAD)
 }
 
-/// Requests for a ticket that the store refuses: they are repeated after growing delays.
+/// Requests for a ticket that the store refuses are repeated after growing delays.
 #[derive(Debug)]
 pub(crate) struct Refusals {
     delays: ExponentialBackoff,
@@ -170,8 +164,6 @@ impl Default for Refusals {
 }
 
 impl Refusals {
-    /// Records a refused request.
-    ///
     /// # Errors
     ///
     /// A cause that cannot be fixed while this process waits.
@@ -190,43 +182,40 @@ impl Refusals {
         Ok(())
     }
 
-    /// Whether no turn is requested now.
     pub(crate) fn are_waiting(&self) -> bool {
         self.until.is_some()
     }
 
-    /// When turns may be requested again. `None`: now.
+    /// `None`: now.
     pub(crate) fn until(&self) -> Option<Instant> {
         self.until
     }
 
-    /// Lets turns be requested again.
     pub(crate) fn retry(&mut self) {
         self.until = None;
     }
 
-    /// A request was granted: the next refusal has the first delay.
+    /// The next refusal has the first delay.
     pub(crate) fn granted(&mut self) {
         *self = Self { until: self.until, ..Self::default() };
     }
 }
 
-/// Leaves the queue, within [`LEAVE_TIMEOUT`].
+/// Takes at most [`LEAVE_TIMEOUT`].
 pub(crate) async fn leave(queue: &IntervalQueue) {
     let _ = timeout(LEAVE_TIMEOUT, queue.close()).await;
 }
 
-/// The failure if nothing was started in time.
 pub(crate) fn too_late(limit: Duration, connection: &ConnectionState) -> Failure {
     Failure::new(TEMPFAIL, format!("not started within {}: {connection}", show(limit)))
 }
 
-/// Adds jitter of ±25 %, so that waiting processes do not poll at the same time.
+/// Jitter of ±25 %, so that waiting processes do not poll at the same time.
 fn about(duration: Duration) -> Duration {
     duration.mul_f64(rand::random_range(0.75..1.25))
 }
 
-/// The label of this process in `status`: `NAME pid N`.
+/// `status` shows it: `NAME pid N`.
 pub(crate) fn label(name: &str) -> String {
     let printable = |c: char| if c.is_control() { '?' } else { c };
     let mut name: String = name.chars().map(printable).collect();

@@ -21,15 +21,13 @@ use crate::exit::{BY_SIGNAL, Failure, is_init};
 /// Signals that end a process, or that CMD may handle. Stop and continue keep their default action.
 const HANDLED_SIGNALS: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 
-/// A received signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Signal {
     pub(crate) number: i32,
-    /// Whether a process sent it. Otherwise the terminal sent it to all foreground processes.
+    /// Otherwise the terminal sent it to all foreground processes.
     pub(crate) sent: bool,
 }
 
-/// The signals from now on.
 #[derive(Debug)]
 pub(crate) struct Signals {
     queue: mpsc::UnboundedReceiver<Signal>,
@@ -37,13 +35,12 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Starts to listen. Signals that this process was started to ignore, by `nohup` for example,
-    /// stay ignored, also by CMD.
+    /// Signals that this process was started to ignore, by `nohup` for example, stay ignored, also
+    /// by CMD.
     pub(crate) fn listen() -> Result<Self, Failure> {
         Self::listen_also(&[]).map_err(|error| Failure::os("cannot listen to signals", &error))
     }
 
-    /// Starts to listen to `more` signals, too.
     pub(crate) fn listen_also(more: &[i32]) -> io::Result<Self> {
         let ignored = ignored();
         let all = HANDLED_SIGNALS.iter().chain(more).copied();
@@ -65,7 +62,6 @@ impl Signals {
         Ok(Self { queue, latest })
     }
 
-    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) -> Signal {
         match self.queue.recv().await {
             Some(signal) => signal,
@@ -73,14 +69,13 @@ impl Signals {
         }
     }
 
-    /// The last signal. It is set by the signal handler itself, so it is never late.
+    /// Set by the signal handler itself, so it is never late.
     pub(crate) fn latest(&self) -> Option<i32> {
         i32::try_from(self.latest.load(Ordering::SeqCst)).ok().filter(|signal| *signal != 0)
     }
 }
 
-/// Keeps this process alive at signals that a person or a service manager sends. Unlike ignored
-/// signals, handlers are not inherited by children.
+/// Handlers, because children inherit ignored signals.
 pub(crate) fn outlive() -> io::Result<()> {
     let ignored = ignored();
     for signal in HANDLED_SIGNALS.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0) {
@@ -89,8 +84,8 @@ pub(crate) fn outlive() -> io::Result<()> {
     Ok(())
 }
 
-/// Makes these signals end process 1 of a container with exit code 128 + N: the kernel drops
-/// signals that process 1 does not handle. For commands that do not listen to signals.
+/// The kernel drops signals that process 1 of a container does not handle: they end it with exit
+/// code 128 + N. For commands that do not listen to signals.
 pub(crate) fn end_if_init() -> io::Result<()> {
     if !is_init() {
         return Ok(());
@@ -103,8 +98,7 @@ pub(crate) fn end_if_init() -> io::Result<()> {
     Ok(())
 }
 
-/// The signals that this process was started to ignore, as a mask. Linux only: other systems need C
-/// calls.
+/// As a mask. Linux only: other systems need C calls.
 fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

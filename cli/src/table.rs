@@ -7,11 +7,10 @@ use textwrap::{Options, core::display_width, wrap};
 
 use interval_queue_documents::words::visible;
 
-/// Minimum width of a column.
 const MIN_COLUMN_WIDTH: usize = 8;
 const COLUMN_GAP: &str = "  ";
 
-/// The width of the terminal. `usize::MAX` if stdout is no terminal.
+/// `usize::MAX` if stdout is no terminal.
 pub(crate) fn room() -> usize {
     match tcgetwinsize(io::stdout()) {
         Ok(size) if size.ws_col > 0 => size.ws_col.into(),
@@ -19,8 +18,8 @@ pub(crate) fn room() -> usize {
     }
 }
 
-/// Formats rows under headings. Columns are as wide as their widest cell. If the table exceeds
-/// `room`, the widest columns shrink and their cells wrap.
+/// Columns are as wide as their widest cell. If the table exceeds `room`, the widest columns shrink
+/// and their cells wrap.
 pub(crate) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]], room: usize) -> String {
     let headings = headings.map(str::to_owned);
     let rows: Vec<[String; N]> =
@@ -39,7 +38,6 @@ pub(crate) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]], r
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Formats a row.
 fn lines<const N: usize>(row: &[String; N], widths: [usize; N]) -> Vec<String> {
     let cells: [Vec<_>; N] = std::array::from_fn(|column| wrap(&row[column], widths[column]));
     let height = cells.iter().map(Vec::len).max().unwrap_or(0);
@@ -53,7 +51,7 @@ fn lines<const N: usize>(row: &[String; N], widths: [usize; N]) -> Vec<String> {
     (0..height).map(line).collect()
 }
 
-/// Formats a named line. Continuation lines are indented to the text.
+/// Continuation lines are indented to the text.
 pub(crate) fn named(name: &str, text: &str, room: usize) -> String {
     let indent = " ".repeat(9);
     let first = format!("{name:9}");

@@ -1,4 +1,4 @@
-//! The queue that the command line names: reads and changes it without being a shard.
+//! The queue that the command line names, read and changed without being a shard.
 
 use std::{
     future::Future,
@@ -18,18 +18,15 @@ use crate::{
 
 /// Longer than any backend retries by itself.
 const STORE_TIMEOUT: Duration = Duration::from_secs(15);
-/// Delay before a command is retried.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The stores that this process has opened.
 static OPENED_STORES: Mutex<Vec<Store>> = Mutex::new(Vec::new());
 
 fn opened() -> MutexGuard<'static, Vec<Store>> {
     OPENED_STORES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Closes all stores, so that an SQLite database is in a single file. Gives up after `limit`:
-/// stored data is safe.
+/// So that an SQLite database is in a single file. Gives up after `limit`: stored data is safe.
 pub(crate) async fn close_stores(limit: Duration) {
     let stores = std::mem::take(&mut *opened());
     let close = async {
@@ -41,7 +38,6 @@ pub(crate) async fn close_stores(limit: Duration) {
 }
 
 impl StoreArgs {
-    /// Opens the rates of the queues, to read and control them.
     pub(crate) async fn operators(&self) -> Result<Operators, Failure> {
         bounded(async { Ok(Operators::open(self.opened().await?).await?) }).await
     }
@@ -64,24 +60,22 @@ impl StoreArgs {
 }
 
 impl Target {
-    /// The operator of the queue, which need not exist.
+    /// The queue need not exist.
     pub(crate) async fn operator(&self) -> Result<Operator, Failure> {
         Ok(self.store.operators().await?.of(&self.queue))
     }
 
-    /// Opens the store and reads the queue. Returns `None` if it does not exist.
+    /// `None`: it does not exist.
     pub(crate) async fn snapshot(&self) -> Result<Option<Snapshot>, Failure> {
         snapshot(&self.operator().await?).await
     }
 
-    /// The error that the queue does not exist.
     pub(crate) fn missing(&self) -> Failure {
         let queue = self.queue.as_str();
         let way_out = "see `interval-queue list`, or create it with `interval-queue run --every`";
         Failure::new(NOINPUT, format!("there is no queue {queue:?} in this store: {way_out}"))
     }
 
-    /// The queue after a change for all shards.
     pub(crate) async fn changed(
         &self,
         change: impl Future<Output = Result<Snapshot, Error>>,
@@ -93,12 +87,12 @@ impl Target {
     }
 }
 
-/// Reads a queue. Returns `None` if it does not exist.
+/// `None`: it does not exist.
 pub(crate) async fn snapshot(operator: &Operator) -> Result<Option<Snapshot>, Failure> {
     bounded(async { Ok(operator.snapshot().await?) }).await
 }
 
-/// Limits `work` to [`STORE_TIMEOUT`]: a mount that hangs must not hang the program.
+/// A mount that hangs must not hang the program.
 pub(crate) async fn bounded<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     timeout(STORE_TIMEOUT, work).await.unwrap_or_else(|_| {
         let message = format!("the store did not answer within {STORE_TIMEOUT:?}");
@@ -106,8 +100,7 @@ pub(crate) async fn bounded<T>(work: impl Future<Output = Result<T, Failure>>) -
     })
 }
 
-/// Retries `attempt` for `limit` while its failure may pass by itself. Prints outages of the store
-/// at `url`.
+/// While the failure may pass by itself, up to `limit`. Prints outages of the store at `url`.
 pub(crate) async fn retry<T>(
     url: &str,
     limit: Duration,

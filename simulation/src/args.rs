@@ -87,12 +87,11 @@ pub(crate) struct ReplayOptions {
     pub(crate) world: World,
 }
 
-/// A list of faults, which clap takes for one value.
 #[derive(Clone, Debug)]
 pub(crate) struct Faults(Vec<Fault>);
 
 impl World {
-    /// What is to be simulated. Ends the program if there is no such thing.
+    /// Ends the program if there is no such thing.
     pub(crate) fn subject(&self) -> Subject {
         let sabotage = self.sabotage.as_deref();
         let subject = match self.tasks {
@@ -124,7 +123,6 @@ impl World {
         }
     }
 
-    /// What to write on a command line to get this again.
     pub(crate) fn words(&self) -> String {
         let names: Vec<_> = self.faults.0.iter().map(|fault| fault.name()).collect();
         let faults = match names.len() {

@@ -1,4 +1,4 @@
-//! The processes that carry a plan out.
+//! The processes of a plan.
 
 use std::{
     sync::{Arc, Mutex},
@@ -21,24 +21,20 @@ use crate::{
     world::World,
 };
 
-/// How long nothing may start, in a calm world, before somebody must have died: retries, time-outs, timers.
+/// Longest stall in a calm world: retries, time-outs, timers.
 pub(crate) const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The name of the queue.
 const QUEUE: &str = "simulated";
 
-/// The processes that carry a plan out.
 pub(crate) struct Execution<'a> {
     pub(crate) world: World,
     pub(crate) plan: &'a Plan,
     pub(crate) queue: QueueName,
     pub(crate) hosts: Vec<Mutex<Host>>,
     tally: Arc<Mutex<Tally>>,
-    /// The longest interval that the plan sets.
     pub(crate) interval: Duration,
 }
 
-/// Where one shard of the plan is at present.
 pub(crate) struct Host {
     pub(crate) process: Process,
     jobs: mpsc::UnboundedSender<Job>,
@@ -63,7 +59,6 @@ impl<'a> Execution<'a> {
         execution
     }
 
-    /// Starts the process of a shard.
     fn open(&self, number: usize, generation: usize) -> Host {
         let shard = self.plan.shards[number].clone();
         let process = self.world.start_process(format!("shard {number}.{generation}"), shard.drift);
@@ -134,7 +129,7 @@ impl<'a> Execution<'a> {
         };
         let (handle, cancelled) = AbortHandle::new_pair();
         let host = locked(&self.hosts[shard]);
-        // A shard whose place nobody took gets no jobs any more.
+        // A shard that was not replaced gets no more jobs.
         if !host.process.is_dead() && host.jobs.send(Job { id, weight, runs, cancelled }).is_ok() {
             self.world.note(|| format!("{} gets job {id} of weight {weight}", host.process.name()));
             locked(&host.waiting).insert(id, handle);
@@ -149,7 +144,7 @@ impl<'a> Execution<'a> {
             let lost = std::mem::take(&mut *locked(&host.waiting)).len();
             self.world.waiting(-isize::try_from(lost).unwrap_or(0));
         }
-        // Somebody has to be left.
+        // At least one shard must stay alive.
         let alive = self.hosts.iter().any(|host| !locked(host).process.is_dead());
         let generation = self.world.inside(|inside| inside.processes.len());
         let Some(after) = replaced_after.or((!alive).then_some(Duration::ZERO)) else { return };
@@ -174,7 +169,7 @@ impl<'a> Execution<'a> {
         });
     }
 
-    /// One shard resumes; the others are nudged a little later, as cron would.
+    /// One shard resumes; the others are woken a little later, as cron would.
     fn resume(&self, shard: usize) {
         let others: Vec<_> = self.hosts.iter().map(|host| locked(host).open.clone()).collect();
         self.control(shard, move |queue| async move {
@@ -210,7 +205,6 @@ pub(crate) fn weight(event: &Event) -> u32 {
 }
 
 impl Event {
-    /// Befalls the store, the network or one of the processes.
     pub(crate) fn strike(&self, world: &World, process: impl Fn(usize) -> Process) {
         match *self {
             Event::Befall { shard, mishap } => world.befall(&process(shard), mishap),

@@ -1,4 +1,4 @@
-//! The faults that can be switched on, each by its name.
+//! The faults that can be switched on, by name.
 
 use std::{fmt, str::FromStr};
 

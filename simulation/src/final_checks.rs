@@ -1,4 +1,5 @@
-//! What has to hold when all trouble is over: every job of the living starts, and nothing is left.
+//! What must hold when all faults are over: every job of a living shard starts, and nothing is
+//! left.
 
 use std::{sync::Mutex, time::Duration};
 
@@ -12,10 +13,9 @@ use crate::{
 };
 
 impl Execution<'_> {
-    /// All trouble ends; every job of the living has to start, and nothing may be left.
     pub(crate) async fn end(&self) {
         let world = &self.world;
-        // Shards that are stopped or not yet started come to it.
+        // Stopped and new shards get there in that time.
         sleep(Duration::from_secs(10)).await;
         world.heal();
         let weights: u32 = self.plan.events.iter().map(|timed| weight(&timed.event)).sum();
@@ -24,8 +24,8 @@ impl Execution<'_> {
         let mut rounds = 0_u32;
         loop {
             if rounds.is_multiple_of(20) {
-                // A shard may be the only one to remember a pause: it tells with its tick, and only then can
-                // all resume.
+                // A shard may be the only one to remember a pause: it reports it with its tick, and
+                // only then can all resume.
                 let in_vain = timeout(limit, self.wake_all()).await.is_err();
                 if in_vain {
                     world.violate(Promise::NoLostPlace, "a tick is never answered".into());
@@ -60,7 +60,7 @@ impl Execution<'_> {
         for _ in 0..2 {
             let queues = self.alive();
             let Some(first) = queues.first() else { return };
-            // It fails only if something is still wrong, and is tried again.
+            // Fails only if something is still wrong; retried.
             let _ = first.resume().await;
             for queue in &queues {
                 queue.tick().await;
@@ -70,7 +70,6 @@ impl Execution<'_> {
         self.alive().iter().for_each(IntervalQueue::start);
     }
 
-    /// The shards that live and are open.
     fn alive(&self) -> Vec<IntervalQueue> {
         let hosts = self.hosts.iter().map(locked);
         hosts.filter(|host| !host.process.is_dead()).filter_map(|host| host.open.borrow().clone()).collect()
@@ -85,10 +84,10 @@ impl Execution<'_> {
         })
     }
 
-    /// Nothing may be left of shards that have nothing to do.
+    /// Idle shards leave nothing.
     async fn check_quiet(&self) {
         let world = &self.world;
-        // Those who could not say goodbye at once try again a few times.
+        // Shards that could not leave at once retry a few times.
         sleep(Duration::from_secs(30)).await;
         let mut left = Vec::new();
         for host in &self.hosts {

@@ -1,4 +1,4 @@
-//! What happened when, for a person who looks for the reason.
+//! What happened when, for readers who look for a cause.
 
 use std::{fmt, time::Duration};
 

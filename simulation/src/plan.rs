@@ -1,4 +1,5 @@
-//! A plan: all that will happen in one simulation, made from a seed. What is left of it can be run again.
+//! A plan: all that will happen in one simulation, made from a seed. Any part of it can be run
+//! again.
 
 use std::{fmt, time::Duration};
 
@@ -215,7 +216,6 @@ impl Plan {
         self.shards.iter().all(punctual) && self.events.iter().all(|timed| timed.fault.is_none())
     }
 
-    /// The longest interval that is ever in force.
     pub(crate) fn longest_interval(&self) -> Duration {
         let set = self.events.iter().filter_map(|timed| match &timed.event {
             Event::SetRates { rates, .. } => Some(rates),
@@ -231,8 +231,8 @@ impl Plan {
     }
 }
 
-/// What makes rates of intervals, and strict shards. It has chance of its own, so that the rest of a plan is
-/// that of a queue without bursts.
+/// Makes rates of intervals, and strict shards. It draws from its own random numbers, so the rest
+/// of a plan equals that of a queue without bursts.
 struct Meters {
     random: Rng,
     has_bursts: bool,
@@ -245,7 +245,7 @@ impl Meters {
         Self { has_bursts: random.u8(..) < 96, is_strict: random.u8(..) < 64, random }
     }
 
-    /// That interval, in some plans with a burst, a quota, or both.
+    /// In some plans with a burst, a quota, or both.
     fn with(&mut self, interval: Duration) -> Rates {
         let steady = Rates::every(Micros::from_duration(interval));
         if !self.has_bursts {
@@ -268,14 +268,13 @@ impl Meters {
     }
 }
 
-/// What a shard is told, so that the queue has these rates.
 pub(crate) fn pace(rates: &Rates) -> RateLimit {
     rates.iter().fold(RateLimit::default(), |pace, rate| {
         pace.and(1).per(rate.interval.to_duration()).burst(rate.burst)
     })
 }
 
-/// What befalls the store, the network or a process; none: it is another kind of fault.
+/// `None`: another kind of fault.
 pub(crate) fn trouble(random: &mut Rng, fault: Fault, shard: usize) -> Option<Event> {
     let cut = if random.bool() { Cut::Refused } else { Cut::Silent };
     let befall = |mishap| Event::Befall { shard, mishap };
@@ -308,12 +307,11 @@ pub(crate) fn pick<T: Clone>(random: &mut Rng, from: &[T]) -> T {
     from[random.usize(..from.len())].clone()
 }
 
-/// A part of it.
 pub(crate) fn some(random: &mut Rng, most: Duration) -> Duration {
     Duration::from_micros(random.u64(0..=most.as_micros() as u64))
 }
 
-/// A part of it that is mostly small.
+/// A mostly small part.
 pub(crate) fn few(random: &mut Rng, most: Duration) -> Duration {
     let most = pick(random, &[most / 100, most / 10, most]);
     some(random, most)

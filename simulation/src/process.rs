@@ -1,5 +1,5 @@
-//! A simulated process: a clock that drifts, tasks that can be stopped or killed at any step, and a line to
-//! the store.
+//! A simulated process: a drifting clock, tasks that can be stopped or killed at any step, and a
+//! line to the store.
 
 use std::{
     fmt,
@@ -29,19 +29,18 @@ pub struct Process {
     pub(crate) id: usize,
 }
 
-/// What the world knows of a process.
 #[derive(Debug)]
 pub(crate) struct Condition {
     pub(crate) name: String,
-    /// How much faster than true time its clock runs, in parts per million.
+    /// Parts per million by which its clock runs faster than true time.
     pub(crate) drift: i32,
     pub(crate) dead_since: Option<Instant>,
-    /// Stopped after the first and until the second of these instants.
+    /// Stopped after the first and until the second instant.
     pub(crate) stopped: Option<(Instant, Instant)>,
-    /// Stops for so long when it next looks at its clock.
+    /// Stops for so long at its next look at its clock.
     pub(crate) stop_in_step: Option<Duration>,
     pub(crate) random: fastrand::Rng,
-    /// Each task has a clone of it.
+    /// Each task has a clone.
     tasks: Arc<()>,
 }
 
@@ -52,12 +51,11 @@ impl Condition {
         Self { name, drift, dead_since: None, stopped: None, stop_in_step: None, random, tasks }
     }
 
-    /// Whether it is stopped now, and until when.
     fn stopped_until(&self, now: Instant) -> Option<Instant> {
         self.stopped.filter(|(from, until)| *from < now && now < *until).map(|(_, until)| until)
     }
 
-    /// The true time at which what it does now happens: later than now if it was stopped in this very step.
+    /// True time of what it does now: later than now if it was stopped in this step.
     pub(crate) fn present(&self, now: Instant) -> Instant {
         let now = self.stopped.filter(|(from, _)| *from <= now).map_or(now, |(_, until)| now.max(until));
         self.dead_since.map_or(now, |since| now.min(since))
@@ -118,7 +116,7 @@ impl Process {
     pub fn stop(&self, time: Duration) {
         let now = self.world.now();
         self.world.note(|| format!("{} is stopped for {time:?}", self.name()));
-        // What begins in this very instant is carried to its end.
+        // What begins in this instant is carried to its end.
         let from = now + Duration::from_nanos(1);
         self.condition(|condition| condition.stopped = Some((from, now + time)));
     }
@@ -184,13 +182,12 @@ impl Host for Process {
     }
 }
 
-/// True time on a clock that runs faster by `drift` parts per million.
+/// Parts per million by which the clock runs faster.
 fn on_clock(time: Duration, drift: i32) -> Duration {
     let nanos = time.as_nanos() as i128;
     nanoseconds(nanos + nanos * i128::from(drift) / 1_000_000)
 }
 
-/// The true time in which that clock goes on by `time`.
 fn in_truth(time: Duration, drift: i32) -> Duration {
     nanoseconds(time.as_nanos() as i128 * 1_000_000 / (1_000_000 + i128::from(drift)))
 }
@@ -205,7 +202,6 @@ impl fmt::Debug for Process {
     }
 }
 
-/// A task that runs only while its process does.
 struct Gated {
     process: Process,
     task: BoxFuture<'static, ()>,

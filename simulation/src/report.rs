@@ -7,10 +7,8 @@ use serde_json::json;
 
 use crate::subject::SimulationResult;
 
-/// How much of the journal is shown around a violation.
 pub(crate) const MAX_SHOWN_ENTRIES: usize = 40;
 
-/// All outcomes together.
 #[derive(Default)]
 pub(crate) struct Summary {
     simulations: u64,
@@ -83,7 +81,6 @@ pub(crate) fn json(total: &Summary, seeds: &Range<u64>, words: &str, took: Durat
     all.to_string()
 }
 
-/// Lists what `--faults` and `--sabotage` take.
 pub(crate) fn faults() -> bool {
     println!("faults:");
     for fault in Fault::ALL {

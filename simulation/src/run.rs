@@ -1,4 +1,4 @@
-//! Carries a plan out and says what came of it.
+//! Runs a plan.
 
 use std::time::Duration;
 

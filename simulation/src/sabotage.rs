@@ -103,7 +103,7 @@ fn no_lease(record: &mut Option<Record>, reading: &Reading, command: &Command) -
     Ok(reply)
 }
 
-/// Changes the meters behind the back of the rules; shards are told what they say then.
+/// Changes the meters without the rules; shards get these values then.
 fn tamper(record: &mut Option<Record>, reply: &mut Reply, change: impl FnOnce(&Record) -> Meters) {
     let Some(record) = record else { return };
     record.meters = change(record);
@@ -114,7 +114,7 @@ fn tamper(record: &mut Option<Record>, reply: &mut Reply, change: impl FnOnce(&R
     }
 }
 
-/// What the meters said before a command that neither set rates nor found that something was lost.
+/// Of a command that neither set rates nor found a loss.
 fn before_it(before: Option<Record>, after: Option<&Record>) -> Option<Meters> {
     let (before, after) = (before?, after?);
     let same = before.meters.rates() == after.meters.rates() && before.lifted_at == after.lifted_at;

@@ -19,7 +19,7 @@ use crate::{
     subject::Transcript,
 };
 
-/// Runs all seeds. True if no promise was broken.
+/// True if no promise was broken.
 pub(crate) fn run(options: &RunOptions) -> bool {
     let fresh = fresh_seed();
     let seeds = options.seeds.clone().unwrap_or(fresh..fresh + 1_000);
@@ -60,10 +60,9 @@ pub(crate) fn run(options: &RunOptions) -> bool {
     total.found.is_none()
 }
 
-/// Runs one seed and prints what happens.
 pub(crate) fn replay(options: &ReplayOptions) -> bool {
     let transcript = options.world.subject().replay(options.seed);
-    // The reader may have seen enough.
+    // The reader may have closed the pipe.
     let _ = print(&transcript);
     transcript.violation.is_none()
 }
@@ -81,7 +80,7 @@ fn print(transcript: &Transcript) -> io::Result<()> {
     out.flush()
 }
 
-/// Shows the shortest plan that breaks the promise, and what happened around it.
+/// Prints the shortest plan that breaks the promise, and the journal around it.
 fn explain(seed: u64, violation: &Violation, world: &World) {
     eprintln!("seed {seed} breaks {violation}\n");
     eprintln!("The shortest plan found that breaks the same promise:\n");

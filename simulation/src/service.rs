@@ -1,4 +1,4 @@
-//! What a simulated process of a plan does: it opens its shard and works off its jobs.
+//! A simulated process of a plan: it opens its shard and works off its jobs.
 
 use std::{
     collections::BTreeMap,
@@ -13,10 +13,8 @@ use tokio::sync::{mpsc, watch};
 
 use crate::{check::Promise, process::Process};
 
-/// How long it waits before it tries to open its shard again.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
-/// A job of a plan.
 pub(crate) struct Job {
     pub(crate) id: u64,
     pub(crate) weight: u32,
@@ -24,10 +22,9 @@ pub(crate) struct Job {
     pub(crate) cancelled: AbortRegistration,
 }
 
-/// The jobs of a process that have not started, and the way to cancel them.
+/// Jobs that have not started, with the way to cancel them.
 pub(crate) type Waiting = Arc<Mutex<BTreeMap<u64, AbortHandle>>>;
 
-/// What all processes have done.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) added: u64,
@@ -49,7 +46,6 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Opens the shard, however long it takes, and starts a task for each job.
     pub(crate) async fn work(
         self,
         builder: impl Fn() -> Builder,
@@ -64,7 +60,7 @@ impl Service {
                 Err(_) => self.process.sleep(RETRY_PAUSE).await,
             }
         };
-        // Nobody may look any more.
+        // The receiver may be gone.
         let _ = opened.send(Some(queue.clone()));
         while let Some(job) = jobs.recv().await {
             self.process.run(self.clone().job(queue.clone(), job));

@@ -8,7 +8,6 @@ use crate::{
     store::Rules,
 };
 
-/// How many plans are tried at most.
 const MAX_RUNS: usize = 2_000;
 
 /// The shortest plan it can find that breaks `promise` as `plan` does.
@@ -20,7 +19,6 @@ pub fn shrink(plan: &Plan, promise: Promise, rules: Rules) -> Plan {
     of(&shortest(&plan.events, breaks))
 }
 
-/// The fewest events it can find that still break it.
 pub(crate) fn shortest<E: Clone>(events: &[E], breaks: impl Fn(&[E]) -> bool) -> Vec<E> {
     let mut shortest = events.to_vec();
     let mut runs = 0;

@@ -1,4 +1,5 @@
-//! The simulated store: the records, under the real rules, and what can happen to a store and its clock.
+//! The simulated store: the records, under the real rules, and what can happen to a store and its
+//! clock.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,16 +9,16 @@ use interval_queue_contract::{Command, Micros, QueueName, Reading, Record, Reply
 /// be proved.
 pub type Rules = fn(&mut Option<Record>, &Reading, &Command) -> Result<Reply, StateError>;
 
-/// What the store's clock shows at the beginning.
+/// The store's clock at the beginning.
 const EPOCH: Micros = Micros::from_millis(1_000_000_000);
 
-/// How many versions of a record are kept for a failover or an old copy.
+/// Kept for a failover or an old copy.
 const VERSIONS: usize = 256;
 
 pub(crate) struct Store {
     rules: Rules,
     records: BTreeMap<QueueName, Kept>,
-    /// How far the clock was stepped, in microseconds.
+    /// Total of clock steps, in microseconds.
     stepped: i64,
     server: u64,
     keeps_versions: bool,
@@ -26,7 +27,7 @@ pub(crate) struct Store {
 #[derive(Default)]
 struct Kept {
     record: Option<Record>,
-    /// Earlier versions, the latest last.
+    /// The latest last.
     versions: VecDeque<Option<Record>>,
 }
 
@@ -35,7 +36,7 @@ impl Store {
         Self { rules, records: BTreeMap::new(), stepped: 0, server: 1, keeps_versions }
     }
 
-    /// Carries out a command that arrives `since` the beginning.
+    /// `since`: the command's arrival after the beginning.
     pub(crate) fn apply(
         &mut self,
         queue: &QueueName,
@@ -62,7 +63,6 @@ impl Store {
         self.records.iter().filter(|(_, kept)| kept.record.is_some()).map(|(name, _)| name.clone()).collect()
     }
 
-    /// What its clock shows `since` the beginning.
     pub(crate) fn clock(&self, since: Micros) -> Micros {
         let now = (EPOCH + since).get();
         Micros::new(now.saturating_add_signed(self.stepped))
@@ -72,7 +72,6 @@ impl Store {
         self.stepped += micros;
     }
 
-    /// Another server process holds the records from now on.
     pub(crate) fn restart(&mut self) {
         self.server += 1;
     }

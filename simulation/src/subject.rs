@@ -15,16 +15,13 @@ pub(crate) enum Subject {
     Tasks(tasks::Shape, tasks::Rules),
 }
 
-/// What came of a simulation.
 pub(crate) struct SimulationResult {
     pub(crate) violation: Option<Violation>,
     pub(crate) faults: Vec<(Fault, u64)>,
     pub(crate) time: Duration,
-    /// What there was of each.
     pub(crate) counts: Vec<(&'static str, u64)>,
 }
 
-/// A simulation as a person reads it.
 pub(crate) struct Transcript {
     pub(crate) plan: String,
     pub(crate) journal: Vec<Entry>,
@@ -33,13 +30,12 @@ pub(crate) struct Transcript {
 }
 
 impl Subject {
-    /// Jobs of this shape. With the rules that are wrong in this way, if one is given.
+    /// `sabotage`: with rules that are wrong in this way.
     pub(crate) fn jobs(shape: Shape, sabotage: Option<&str>) -> Result<Self, String> {
         let all = SABOTAGES.map(|sabotage| (sabotage.name, sabotage.rules));
         Ok(Self::Jobs(shape, named(&all, sabotage)?.unwrap_or(rules::apply)))
     }
 
-    /// The same with stored tasks.
     pub(crate) fn tasks(shape: tasks::Shape, sabotage: Option<&str>) -> Result<Self, String> {
         let all = tasks::SABOTAGES.map(|sabotage| (sabotage.name, sabotage.rules));
         let right = interval_queue_task_contract::rules::apply;
@@ -76,7 +72,6 @@ impl Subject {
         }
     }
 
-    /// Tells all that happens under a seed.
     pub(crate) fn replay(&self, seed: u64) -> Transcript {
         match self {
             Self::Jobs(shape, rules) => transcribe_jobs(&Plan::make(seed, shape), *rules),
@@ -84,7 +79,7 @@ impl Subject {
         }
     }
 
-    /// Tells the shortest plan found that breaks the promise as that of the seed does.
+    /// The shortest plan found that breaks the promise as that of the seed does.
     pub(crate) fn shortest(&self, seed: u64, promise: Promise) -> Transcript {
         match self {
             Self::Jobs(shape, rules) => {

@@ -1,4 +1,4 @@
-//! The network between a process and the store: messages are late, lost, doubled, or overtake each other.
+//! The network between a process and the store: messages are late, lost, doubled or reordered.
 
 use std::time::Duration;
 
@@ -12,21 +12,18 @@ use tokio::{
 
 use crate::{process::Process, world::World};
 
-/// How long a client waits for a reply, unless told otherwise.
+/// A client's default.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the network does with the messages of one process.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
-    /// How long its client waits for a reply.
     pub(crate) time_out: Duration,
-    /// Whether the process is told that tasks have changed.
     pub(crate) wakes: bool,
-    /// The longest ordinary delay of a request, and of a reply.
+    /// Longest ordinary delay of requests, and of replies.
     pub(crate) delay: (Duration, Duration),
-    /// What happens to the next messages, one each.
+    /// One for each of the next messages.
     pub(crate) next: std::collections::VecDeque<Mishap>,
-    /// Cut off until then, in this manner.
+    /// Cut off until this instant, in this manner.
     pub(crate) cut: Option<(Instant, Cut)>,
 }
 
@@ -42,14 +39,12 @@ impl Default for Line {
     }
 }
 
-/// Something that a process asks the store, of a queue.
+/// Something that a process asks the store.
 pub(crate) trait Request: Clone + Send + 'static {
     type Reply: Send + 'static;
 
-    /// It reaches the store.
     fn arrive(&self, world: &World, process: usize, queue: &QueueName) -> Result<Self::Reply, StateError>;
 
-    /// The reply of `applied` has reached the process.
     fn delivered(_: &World, _: usize, _: &QueueName, _: &Self::Reply, _applied: Instant) {}
 
     /// For the journal.
@@ -94,14 +89,12 @@ pub enum Cut {
     Silent,
 }
 
-/// The longest that a mishap keeps a message.
 const MAX_DELAY: Duration = Duration::from_secs(5);
 
 /// A reply, and when the store gave it.
 type Answer<R> = (Result<R, StateError>, Instant);
 type Answered<R> = oneshot::Sender<Answer<R>>;
 
-/// What becomes of one command.
 struct Fate {
     cut: Option<Cut>,
     leaves: Instant,
@@ -133,7 +126,6 @@ impl Process {
         })
     }
 
-    /// When a message that the store sends now arrives.
     pub(crate) fn message_arrives(&self) -> Instant {
         let now = self.world.now();
         self.world.inside(|inside| {
@@ -179,7 +171,7 @@ impl Process {
     }
 }
 
-/// Carries a request to the store and the reply back, whatever becomes of the process meanwhile.
+/// Whatever becomes of the process meanwhile.
 async fn transport<R: Request>(
     process: Process,
     queue: QueueName,
@@ -217,12 +209,11 @@ async fn transport<R: Request>(
     }
     sleep_until(leaves + request + reply).await;
     if !world.is_cut(process.id) {
-        // Nobody may wait for it any more.
+        // The waiter may be gone.
         let _ = sender.send(answer);
     }
 }
 
-/// A request reaches the store, unless that cannot be reached now.
 fn arrive<R: Request>(world: &World, id: usize, queue: &QueueName, command: &R) -> Option<Answer<R::Reply>> {
     if world.is_cut(id) {
         world.note(|| format!("a request of process {id} does not get through: {}", command.words()));
@@ -231,7 +222,6 @@ fn arrive<R: Request>(world: &World, id: usize, queue: &QueueName, command: &R) 
     Some((command.arrive(world, id, queue), world.now()))
 }
 
-/// A command for the journal.
 pub(crate) fn words(command: &Command) -> String {
     match command {
         Command::Step(step) => {
@@ -249,7 +239,7 @@ pub(crate) fn words(command: &Command) -> String {
 #[async_trait]
 impl SharedState for Process {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
-        // What an application waits for fails to its face.
+        // The application that waits gets the error itself.
         let is_reported = matches!(command, Command::Step(_) | Command::Read);
         self.world.check(|checks| checks.sent(self.id, &command));
         let reply = self.send(queue, command).await;

@@ -1,5 +1,4 @@
-//! The world of a simulation: true time, the store, the network, the processes, and the checks that watch
-//! them all.
+//! The world of a simulation: true time, store, network, processes, and the checks that watch them.
 
 use std::{
     fmt,
@@ -70,7 +69,7 @@ pub(crate) struct Inside {
     pub(crate) outage: Option<(Instant, Cut)>,
     pub(crate) checks: Checks,
     random: fastrand::Rng,
-    /// Empty unless it was asked for: it costs most of the time.
+    /// `None` unless requested: it costs most of the time.
     journal: Option<Vec<Entry>>,
 }
 
@@ -277,7 +276,7 @@ impl World {
 
     /// Notes what happens, if a journal is kept.
     pub fn note(&self, what: impl FnOnce() -> String) {
-        // The text may look at the world itself.
+        // The text may read the world.
         if self.inside(|inside| inside.journal.is_some()) {
             let entry = Entry { at: self.since(), what: what() };
             self.inside(|inside| inside.journal.as_mut().map(|journal| journal.push(entry)));
@@ -294,12 +293,11 @@ impl World {
         self.check(|checks| checks.violate(promise, since, what));
     }
 
-    /// Looks at what the checks know, and may add to what they found.
     pub(crate) fn check<T>(&self, work: impl FnOnce(&mut Checks) -> T) -> T {
         self.watch(|inside| work(&mut inside.checks))
     }
 
-    /// Tells those who wait for a violation if this finds the first one.
+    /// Notifies those who wait for a violation if this finds the first one.
     fn watch<T>(&self, work: impl FnOnce(&mut Inside) -> T) -> T {
         let (result, found) = self.inside(|inside| {
             let before = inside.checks.violation.is_some();
@@ -313,7 +311,7 @@ impl World {
         result
     }
 
-    /// Until `until` something was wrong that excuses a pause of the starts.
+    /// Until `until` a fault excuses a pause of the starts.
     pub(crate) fn disturbed(&self, until: Instant) {
         let since = until - self.shared.began;
         self.inside(|inside| {
@@ -329,7 +327,6 @@ impl World {
         })
     }
 
-    /// A command reaches the store.
     pub(crate) fn apply(
         &self,
         process: usize,
@@ -354,7 +351,6 @@ impl World {
         reply
     }
 
-    /// A command on stored tasks reaches the store.
     pub(crate) fn apply_to_tasks(
         &self,
         process: usize,
@@ -378,15 +374,14 @@ impl World {
         reply
     }
 
-    /// Takes in what was judged of stored tasks.
     pub(crate) fn judged(&self, judged: Result<(), String>) {
         if let Err(what) = judged {
             self.violate(Promise::of_tasks(&what), what);
         }
     }
 
-    /// A run of a stored task begins in this process, which was given its lease at `leased_at`: it uses up a slot that was
-    /// granted there, or no rate was in force.
+    /// A run of a stored task, leased at `leased_at`, uses up a slot granted to this process, or no
+    /// rate was in force.
     pub(crate) fn starts_at_rate(&self, process: &Process, queue: &QueueName, leased_at: Duration) {
         let now = self.now();
         let since = process.condition(|condition| condition.present(now)) - self.shared.began;
@@ -394,7 +389,6 @@ impl World {
         self.check(|checks| checks.starts_at_rate(process.id, queue, leased_at, (since, decided)));
     }
 
-    /// The reply to a command that was carried out at `applied` reaches the process.
     pub(crate) fn delivered(&self, process: usize, queue: &QueueName, reply: &Reply, applied: Instant) {
         let now = self.now();
         let present = self.inside(|inside| inside.processes[process].present(now));
@@ -403,7 +397,6 @@ impl World {
     }
 }
 
-/// A reply for the journal.
 fn answer(reply: &Reply) -> String {
     match reply {
         Reply::Stepped(stepped) => {

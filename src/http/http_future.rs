@@ -30,7 +30,6 @@ pub struct FeedbackFuture<F, R, H> {
 
 enum State<F, R> {
     Calling(Pin<Box<F>>),
-    /// The response waits until the hold is in force.
     Holding(BoxFuture<'static, ()>, Option<R>),
     Done,
 }

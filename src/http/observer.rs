@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{IntervalQueue, clock, host::timeout};
 
-/// Maximum delay of a response whose hold is not yet in force.
+/// Of a response whose hold is not yet in force.
 const HOLD_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Reads responses and holds the queue, for all processes, as long as they ask. See the module's
@@ -100,7 +100,7 @@ impl Observer {
         Some(asked)
     }
 
-    /// Returns the requested hold and logs unusable fields.
+    /// Logs unusable fields.
     pub(super) fn read(&self, status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
         let Reading { hold, doubts } = read(status, headers, self.limits, &self.vendor, clock::time_of_day());
         for doubt in doubts {
@@ -109,13 +109,13 @@ impl Observer {
         hold
     }
 
-    /// Completes when the hold is in force, has failed, or takes longer than `HOLD_TIMEOUT`.
+    /// When the hold is in force, has failed, or takes longer than `HOLD_TIMEOUT`.
     pub(super) fn hold(&self, asked: Duration) -> BoxFuture<'static, ()> {
         let queue = self.queue.clone();
         Box::pin(async move {
             let host = queue.shard.host.clone();
             let (sender, done) = oneshot::channel::<()>();
-            // Spawned: the hold is for all processes, even if the caller gives up.
+            // The hold is for all processes, even if the caller gives up.
             host.spawn(Box::pin(async move {
                 match queue.hold(asked).await {
                     Ok(()) => queue.shard.telemetry.response_held(asked),

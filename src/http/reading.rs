@@ -10,7 +10,7 @@ use interval_queue_contract::MAX_INTERVAL;
 
 use super::{VendorLimit, doubt::UnusableField, remaining::used_up};
 
-/// Bounds of a hold, cut to `MAX_INTERVAL`.
+/// Cut to `MAX_INTERVAL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) floor: Duration,
@@ -30,7 +30,7 @@ pub(super) struct Reading {
     pub(super) doubts: Vec<UnusableField>,
 }
 
-/// Reads a response that arrived at `now`; the rules are in the module's documentation.
+/// Of a response that arrived at `now`; the rules are in the module's documentation.
 pub(super) fn read(
     status: StatusCode,
     headers: &HeaderMap,
@@ -43,7 +43,7 @@ pub(super) fn read(
     let limited = status == StatusCode::TOO_MANY_REQUESTS;
     let listens = limited || status == StatusCode::SERVICE_UNAVAILABLE;
     let retry_after = headers.get(RETRY_AFTER).filter(|_| listens);
-    // The response's own `Date` is the clock by which its dates were written.
+    // By its own `Date` the response's dates were written.
     let at = headers.get(DATE).and_then(|value| date(value.to_str().ok()?.trim())).unwrap_or(now);
 
     let asked = retry_after
@@ -112,7 +112,7 @@ pub(super) mod tests {
         headers
     }
 
-    /// Reads a response at 08:50:00. Returns the hold in seconds and the doubts.
+    /// The response arrives at 08:50:00. Returns the hold in seconds and the doubts.
     fn read_at_ten_to_nine(status: u16, lines: &str) -> (Option<u64>, Vec<UnusableField>) {
         let now = date("Sun, 06 Nov 1994 08:50:00 GMT").unwrap();
         let status = StatusCode::from_u16(status).unwrap();

@@ -13,7 +13,7 @@ const RATE_LIMIT: &str = "ratelimit";
 const REMAINING: &str = "ratelimit-remaining";
 const RESET: &str = "ratelimit-reset";
 
-/// The longest wait of the used-up limits; zero if their fields give none.
+/// The longest wait; zero if the fields of the used-up limits give none.
 pub(super) fn used_up(
     headers: &HeaderMap,
     at: SystemTime,
@@ -40,8 +40,7 @@ pub(super) fn used_up(
     combined.max(separate)
 }
 
-/// The remaining calls, and the time until there are more. `left` and the inner `reset` are `None`
-/// if unreadable.
+/// `left` and the inner `reset` are `None` if unreadable.
 #[derive(Debug, PartialEq, Eq)]
 struct Stated {
     left: Option<u64>,
@@ -70,8 +69,7 @@ impl Stated {
     }
 }
 
-/// The limits in `RateLimit`: a list of items with parameters; before the eighth draft a
-/// dictionary.
+/// A list of items with parameters; before the eighth draft a dictionary.
 fn stated(field: &[u8]) -> Option<Vec<Stated>> {
     if let Ok(list) = Parser::new(field).parse::<List>() {
         let items = list.iter().filter_map(|entry| match entry {
@@ -96,8 +94,8 @@ fn whole(item: &BareItem) -> Option<u64> {
     u64::try_from(i64::from(item.as_integer()?)).ok()
 }
 
-/// The wait in a `RateLimit-Reset`: seconds, or seconds since 1970, which large services send
-/// against every draft. No limit lasts thirty years, so the two are distinct.
+/// Seconds, or seconds since 1970, which large services send against every draft. No limit lasts
+/// thirty years, so the two are distinct.
 fn until(reset: u64, at: SystemTime) -> Option<Duration> {
     let reset = Duration::from_secs(reset);
     if reset < Duration::from_secs(1_000_000_000) {
@@ -110,7 +108,7 @@ fn until(reset: u64, at: SystemTime) -> Option<Duration> {
 mod tests {
     use super::{super::reading::tests::headers, *};
 
-    /// Reads headers at the second 1,600,000,000. Returns the wait in seconds and the doubts.
+    /// At the second 1,600,000,000. Returns the wait in seconds and the doubts.
     fn read(lines: &str) -> (Option<u64>, Vec<(&'static str, &'static str)>) {
         let mut doubts = Vec::new();
         let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_600_000_000);

@@ -61,7 +61,7 @@ impl VendorLimit {
         Self::new(remaining, HeaderName::from_static("x-ratelimit-reset"), kind)
     }
 
-    /// The wait, if the limit is used up; zero if the reset is missing or unreadable.
+    /// If the limit is used up; zero if the reset is missing or unreadable.
     pub(super) fn used_up(
         &self,
         headers: &HeaderMap,
@@ -118,7 +118,7 @@ fn number(text: &str) -> Option<f64> {
 mod tests {
     use super::{super::reading::tests::headers, *};
 
-    /// Reads the pair at the second 1,600,000,000. Returns the wait and the doubts.
+    /// At the second 1,600,000,000. Returns the wait and the doubts.
     fn read(kind: Reset, remaining: &str, reset: &str) -> (Option<Duration>, Vec<String>) {
         let lines =
             [("remaining", remaining), ("reset", reset)].into_iter().filter(|(_, value)| *value != "-");

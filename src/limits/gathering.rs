@@ -18,13 +18,11 @@ use crate::{error::Error, host::sleep_until, line::Gate, shard::Running};
 pub(super) struct Gathering {
     /// In the caller's order.
     members: Vec<Member>,
-    /// The member whose slot was late.
     suspect: Option<usize>,
 }
 
 impl Gathering {
-    /// Waits until all slots are in hand. With a limit, fails at once if the estimated start is
-    /// later.
+    /// Waits until all slots are held. With a limit, fails at once if the estimated start is later.
     pub(super) async fn gather(
         members: Vec<Member>,
         mut limit: Option<Duration>,
@@ -42,7 +40,7 @@ impl Gathering {
                     gathering.members.into_iter().filter_map(|member| member.start(now, answers * 3 / 2));
                 return Ok(running.collect());
             }
-            // A job with a slot in hand must not wait for estimates.
+            // A held slot must not wait for estimates.
             let hurry = gathering.members.iter().any(Member::is_in_hand);
             let estimating = join_all(gathering.members.iter().map(|member| member.estimate(hurry)));
             let estimates = tokio::select! {
@@ -83,7 +81,6 @@ impl Gathering {
                 let at = time.and_then(|time| self.now().checked_add(time));
                 let host = self.members[0].shard().host.clone();
                 let at = at.into_iter().chain(self.good_until()).min();
-                // Just past that instant.
                 let at = at.map(|at| at + Duration::from_micros(1));
                 let shards: Vec<_> = self.members.iter().map(|member| member.shard().clone()).collect();
                 let stopped = select_all(shards.iter().map(|shard| Box::pin(shard.stopped.notified())));
@@ -97,7 +94,7 @@ impl Gathering {
         }
     }
 
-    /// Slowest first. All jobs of the same queues use this order.
+    /// Slowest first, in the same order for all jobs of the same queues.
     fn order(&self, estimates: &[Estimate]) -> Vec<usize> {
         let mut order: Vec<_> = (0..self.members.len()).collect();
         order.sort_by_key(|&member| {
@@ -119,7 +116,6 @@ impl Gathering {
         self.members.iter().filter_map(Member::good_until).min()
     }
 
-    /// Waits for a ticket or slot.
     async fn change(&mut self) -> Result<(), Error> {
         poll_fn(|context| {
             let mut changes = self.members.iter_mut().map(|member| member.poll_change(context));

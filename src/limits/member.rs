@@ -21,7 +21,7 @@ use crate::{
     turn::handover,
 };
 
-/// Counts a job that is about to join the shard's line, until dropped.
+/// Counts a job that is about to join the shard's line.
 struct Announced(Arc<Shard>);
 
 impl Drop for Announced {
@@ -33,10 +33,10 @@ impl Drop for Announced {
 struct Waits {
     guard: WithdrawGuard,
     gate: Gate,
-    /// `None` once the ticket is taken.
+    /// `None` once taken.
     taken: Option<BoxFuture<'static, Result<Ticket, Error>>>,
     slot: oneshot::Receiver<Result<Running, Error>>,
-    /// The estimated slot, until the ticket is taken.
+    /// `None` once the ticket is taken.
     estimated: Option<Instant>,
 }
 
@@ -51,9 +51,9 @@ pub(super) struct Member {
     terms: Terms,
     origin: Origin,
     held: Held,
-    /// Set while the job is absent and about to join.
+    /// While the job is absent and about to join.
     announced: Option<Announced>,
-    /// The job's permit, if the line is bounded.
+    /// `None`: the line is unbounded.
     permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -89,7 +89,7 @@ impl Member {
         self.state() == MemberState::InHand
     }
 
-    /// Estimates the slot; reads the record first if that is old and there is no `hurry`.
+    /// Reads the record first if that is old and there is no `hurry`.
     pub(super) fn estimate(&self, hurry: bool) -> BoxFuture<'static, Estimate> {
         let (state, interval, tolerance) = (self.state(), self.interval(), self.tolerance());
         let (queue, terms) = (self.queue.clone(), self.terms.clone());
@@ -131,25 +131,23 @@ impl Member {
         .boxed()
     }
 
-    /// How long a slot can be kept in hand. The next slot is delayed as much, and other shards must
-    /// learn of that before they are granted it.
+    /// The next slot is delayed as much, and other shards must learn of that before they are
+    /// granted it.
     pub(super) fn tolerance(&self) -> Duration {
         let lead = self.shard().lead().get().to_duration();
         lead.max(self.interval() / 2).max(MIN_TOLERANCE)
     }
 
-    /// From its slot to the next one.
     fn interval(&self) -> Duration {
         self.queue.interval().saturating_mul(self.terms.line.weight)
     }
 
-    /// When the slot in hand becomes stale.
+    /// When the held slot becomes stale.
     pub(super) fn good_until(&self) -> Option<Instant> {
         let Held::InHand(running) = &self.held else { return None };
         Some(running.since + self.tolerance())
     }
 
-    /// Lets the shard's other jobs allow for an absent job.
     pub(super) fn announce(&mut self) {
         if matches!(self.held, Held::Nothing) && self.announced.is_none() {
             self.shard().line().backlog.announced += 1;
@@ -161,7 +159,6 @@ impl Member {
         self.announced = None;
     }
 
-    /// Joins the line.
     pub(super) fn arrive(&mut self, gate: Gate, estimated: Option<Instant>) -> Result<(), Error> {
         self.renounce();
         let shard = self.queue.shard.clone();
@@ -175,7 +172,7 @@ impl Member {
         Ok(())
     }
 
-    /// Requests a slot; joins the line first if absent.
+    /// Joins the line first if absent.
     pub(super) fn open(&mut self, estimated: Option<Instant>) -> Result<(), Error> {
         let Held::Waits(waits) = &mut self.held else { return self.arrive(Gate::Open, estimated) };
         waits.gate = Gate::Open;
@@ -185,7 +182,7 @@ impl Member {
         Ok(())
     }
 
-    /// Requests no slot any more; gives back a slot in hand.
+    /// Gives back a held slot.
     pub(super) fn close(&mut self) -> Result<(), Error> {
         match std::mem::replace(&mut self.held, Held::Nothing) {
             Held::Nothing => {}
@@ -194,7 +191,6 @@ impl Member {
                 self.shard().line().backlog.close_gate(waits.guard.id);
                 self.held = Held::Waits(waits);
             }
-            // Started alone: no ticket to give back.
             Held::InHand(running) if running.ticket == Ticket::NONE => drop(running),
             Held::InHand(running) => self.give_back(running)?,
         }
@@ -229,7 +225,7 @@ impl Member {
         shard.note_refusal(error, shard.host.now(), &self.terms.line, 1);
     }
 
-    /// Ready when the ticket is taken or the slot has come.
+    /// When the ticket is taken or the slot has come.
     pub(super) fn poll_change(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let Held::Waits(waits) = &mut self.held else { return Poll::Pending };
         let mut changed = false;
@@ -251,12 +247,12 @@ impl Member {
         self.shard().lead().round_trip()
     }
 
-    /// Uses the slot in hand at `now`. If the round trips (`answers`) do not explain the delay,
-    /// holds the queue, so that the next slot keeps its distance from the start.
+    /// If the round trips (`answers`) do not explain the delay, holds the queue, so that the next
+    /// slot keeps its distance from the start.
     pub(super) fn start(self, now: Instant, answers: Duration) -> Option<Running> {
         let Held::InHand(running) = self.held else { return None };
         let shard = self.queue.shard;
-        // Zero with bursts: no distance between starts is kept.
+        // Zero with bursts: no distance is kept.
         let interval = shard.line().connection.memory.spacing();
         let late = now.saturating_duration_since(running.since);
         let borne = answers + (interval.to_duration() / 100).max(MAX_FREE_DELAY);
@@ -266,7 +262,7 @@ impl Member {
             let hold = Change::Hold(interval * u64::from(self.terms.line.weight) - under_way);
             let host = shard.host.clone();
             host.spawn(Box::pin(async move {
-                // If the hold fails, the next start comes closer by as much.
+                // If it fails, the next start comes closer by as much.
                 let _ = shard.change_now(hold).await;
             }));
         }
@@ -274,5 +270,5 @@ impl Member {
     }
 }
 
-/// A delay of a start up to this holds no queue.
+/// Holds no queue.
 const MAX_FREE_DELAY: Duration = Duration::from_millis(1);

@@ -1,8 +1,7 @@
 //! Several limits at once: jobs that need a slot in each of several queues.
 //!
-//! `plan.rs` decides the next move, `member.rs` is the job's position in one queue, and
-//! `gathering.rs` carries the plan out. Behind a gate (`joint.rs` of the line) a job holds a ticket
-//! and requests no slot.
+//! `plan.rs` decides the next move, `member.rs` is the job's position in one queue, `gathering.rs`
+//! carries the plan out.
 
 mod gathering;
 mod member;
@@ -77,7 +76,6 @@ const MAX_QUEUES: usize = 16;
 pub struct Limits {
     queues: Arc<[IntervalQueue]>,
     weights: Option<Arc<[u32]>>,
-    /// Set once queues of one name are known to differ.
     names_checked: Arc<OnceCell<()>>,
 }
 
@@ -245,7 +243,6 @@ impl Limits {
         weight.map_or_else(|| options.clone(), |weight| options.clone().weight(weight))
     }
 
-    /// All pairs of queues with one name.
     fn namesakes(&self) -> impl Iterator<Item = (&Arc<Shard>, &Arc<Shard>)> {
         let shards = || self.queues.iter().map(|queue| &queue.shard).enumerate();
         shards().flat_map(move |(number, one)| {
@@ -254,8 +251,7 @@ impl Limits {
         })
     }
 
-    /// Checks that queues of one name differ: a shard of one that has a ticket must not
-    /// appear in the other's record.
+    /// Two handles on one queue: a shard of one that has a ticket appears in the other's record.
     async fn check_names(&self) -> Result<(), Error> {
         self.names_checked
             .get_or_try_init(|| async {

@@ -1,16 +1,14 @@
 //! Decides the next move of a joint job. No I/O, no clock.
 //!
-//! Queues are ordered by the job's interval there, slowest first. The job takes a ticket at once in
-//! the longest line, and in another when the rest of the longest wait equals its own. The slowest
-//! queue is opened when no other would keep its slot waiting, the next one when that slot has come,
-//! and so on: a faster queue has a slot before the slower one's is stale.
+//! Queues are ordered by the job's interval, slowest first. The job takes a ticket at once in the
+//! longest line, and in another when the rest of the longest wait equals its own. The slowest queue
+//! is opened when no other would keep its slot waiting, the next one when that slot has come: a
+//! faster queue has a slot before the slower one's is stale.
 
 use std::time::Duration;
 
-/// A job's state in one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MemberState {
-    /// Not in the line.
     Absent,
     /// Has a ticket and requests no slot.
     Gated,
@@ -18,17 +16,13 @@ pub(super) enum MemberState {
     InHand,
 }
 
-/// An estimate for a job in one queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Estimate {
     pub(super) state: MemberState,
-    /// Time until its slot; with a new ticket, if absent. `None`: unknown.
+    /// With a new ticket, if absent. `None`: unknown.
     pub(super) wait: Option<Duration>,
-    /// From its slot to the next one.
     pub(super) interval: Duration,
-    /// How early a slot is requested.
     pub(super) lead: Duration,
-    /// How long a slot can be kept in hand.
     pub(super) tolerance: Duration,
     /// Whether the slot comes when due.
     pub(super) sure: bool,
@@ -37,10 +31,9 @@ pub(super) struct Estimate {
 /// The next action, on the queue at this index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Move {
-    /// Take a ticket; request no slot.
     Take(usize),
     Open(usize),
-    /// Request no slot any more: it would have to wait.
+    /// Its slot would have to wait.
     Close(usize),
     /// Plan again when a slot has come, or after this time.
     Wait(Option<Duration>),
@@ -49,25 +42,24 @@ pub(super) enum Move {
 /// Nearer to its ticket than this, a queue without a line is not read again.
 const REREAD_MIN: Duration = Duration::from_secs(1);
 
-/// Minimum time until a line is read again, unless a ticket is due sooner.
+/// Does not apply if a ticket is due sooner.
 const MIN_REREAD_DELAY: Duration = Duration::from_millis(20);
 
-/// Minimum wait; the margin of an estimate.
+/// Also the margin of an estimate.
 const MIN_WAIT: Duration = Duration::from_millis(1);
 
 impl Estimate {
-    /// Whether its slot is about to be granted.
     pub(super) fn is_imminent(&self) -> bool {
         self.state == MemberState::Open && self.wait.is_some_and(|wait| wait <= self.lead + MIN_WAIT * 2)
     }
 
-    /// Whether there is no line: a slot could come within the lead.
+    /// A slot could come within the lead.
     fn is_near(&self) -> bool {
         self.wait.is_none_or(|wait| wait <= self.lead)
     }
 }
 
-/// The next move. `queues` has the slowest first; the slot of `suspect` did not come when due.
+/// `queues`: slowest first. `suspect`: its slot did not come when due.
 pub(super) fn next(queues: &[Estimate], suspect: Option<usize>) -> Move {
     let find = |state| queues.iter().position(|queue| queue.state == state);
     let open = find(MemberState::Open);
@@ -78,7 +70,7 @@ pub(super) fn next(queues: &[Estimate], suspect: Option<usize>) -> Move {
     let suspect = suspect.filter(|&suspect| queues[suspect].is_near() && !queues[suspect].sure);
     let unknown = || queues.iter().position(|queue| queue.wait.is_none());
     let first = open.or(suspect).or_else(unknown);
-    // If a wait is unknown, the job takes no other position: it would only block that line.
+    // If a wait is unknown, the job takes no other position, which would only block that line.
     if let Some(first) = first.filter(|&first| suspect == Some(first) || queues[first].wait.is_none()) {
         return if open.is_some() { Move::Wait(None) } else { Move::Open(first) };
     }
@@ -116,18 +108,18 @@ fn keeps_waiting(open: &Estimate, queue: &Estimate) -> bool {
     queue.wait.is_none_or(|wait| wait > ahead + open.tolerance)
 }
 
-/// Time until the last check before the slot of `open` is granted. `None`: too late.
+/// `None`: too late.
 fn last_check(open: &Estimate) -> Option<Duration> {
     open.wait.and_then(|wait| wait.checked_sub(open.lead + MIN_WAIT)).filter(|delay| !delay.is_zero())
 }
 
-/// Time until no other queue would keep the slot of `first` waiting. `None`: now.
+/// `None`: now.
 fn ready(queues: &[Estimate], first: usize) -> Option<Duration> {
     let wait_of = |queue: &Estimate| queue.wait.unwrap_or_default();
     let ahead = wait_of(&queues[first]);
     let waits = others(queues, first).filter_map(|queue| {
-        // Slack of one slot, as far as `first` can wait, so that no slot goes unused. None is
-        // needed if `first` has a slot at any time.
+        // Slack of one slot, as far as `first` can wait, so that no slot goes unused. Not needed if
+        // `first` has a slot at any time.
         let slack = match ahead.is_zero() {
             true => Duration::ZERO,
             false => queue.interval.min(queues[first].tolerance / 4),

@@ -8,7 +8,7 @@ use interval_queue_contract::InvalidInput;
 use super::IntervalQueues;
 use crate::{IntervalQueue, Tick, error::Error};
 
-/// Queues handled at a time: enough for a remote store.
+/// Enough for a remote store.
 const MAX_CONCURRENT: usize = 64;
 
 /// These methods act on the queues that this process keeps at the call. They open no queue, not

@@ -9,8 +9,7 @@ use std::{
 
 use crate::{IntervalQueue, shard::Shard};
 
-/// Queues checked at each use. More than one, as a use may add one; few, so that no caller works
-/// for others.
+/// At each use. More than one, as a use may add one; few, so that no caller works for others.
 const MAX_CHECKS: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +27,7 @@ impl Default for Bounds {
 #[derive(Debug, Default)]
 pub(crate) struct QueueCache {
     kept: HashMap<Arc<str>, Kept>,
-    /// Keys in the order of last use. Numbers, as instants may be equal.
+    /// Numbered, as instants may be equal.
     by_use: BTreeMap<u64, Arc<str>>,
     uses: u64,
 }
@@ -36,14 +35,12 @@ pub(crate) struct QueueCache {
 #[derive(Debug)]
 struct Kept {
     queue: IntervalQueue,
-    /// Last requested or found in use.
     used: Instant,
-    /// The key in `by_use`.
     use_number: u64,
 }
 
 impl QueueCache {
-    /// The queue of a key; counts as a use. `None` also if it was closed and has finished.
+    /// Counts as a use. `None` also if the queue was closed and has finished.
     pub(crate) fn get(&mut self, key: &str, now: Instant) -> Option<IntervalQueue> {
         let kept = self.kept.get_mut(key).filter(|kept| !is_over(&kept.queue.shard))?;
         let key = self.by_use.remove(&kept.use_number)?;
@@ -70,7 +67,7 @@ impl QueueCache {
         before.map(|before| before.queue)
     }
 
-    /// Evicts some queues that are idle for too long or too many, least recently used first.
+    /// Queues idle for too long or too many, least recently used first.
     pub(crate) fn evict(&mut self, now: Instant, bounds: Bounds) -> Vec<IntervalQueue> {
         let mut dropped = Vec::new();
         for _ in 0..MAX_CHECKS {
@@ -105,13 +102,13 @@ impl QueueCache {
     }
 }
 
-/// Whether no job waits, runs or is between attempts, and only the cache holds the shard. Drivers,
-/// running jobs and handles hold it, too. Only the cache, which is locked, could add a holder.
+/// No job waits, runs or is between attempts, and only the cache holds the shard: drivers, running
+/// jobs and handles hold it, too. Only the cache, which is locked, could add a holder.
 fn is_unused(queue: &IntervalQueue) -> bool {
     Arc::strong_count(&queue.shard) == 1 && queue.shard.line().is_idle()
 }
 
-/// Whether the shard is closed and has no jobs.
+/// Closed and without jobs.
 fn is_over(shard: &Shard) -> bool {
     let line = shard.line();
     line.closed && line.is_idle()

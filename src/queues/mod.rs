@@ -23,7 +23,6 @@ pub use self::builder::QueuesBuilder;
 use self::cache::{Bounds, QueueCache};
 use crate::{Builder, IntervalQueue, Shutdown, clock, error::Error};
 
-/// The settings for a key's queue.
 type Make = Box<dyn Fn(&str) -> BoxFuture<'static, Result<Builder, Error>> + Send + Sync>;
 
 /// Thousands of queues on one store. Each is opened when its key is first requested, and dropped
@@ -75,7 +74,7 @@ struct Inner {
 #[derive(Default)]
 struct Entries {
     cache: QueueCache,
-    /// Pending openings, numbered. Only callers hold an opening: without callers it is dropped.
+    /// Numbered. Only callers hold an opening: without callers it is dropped.
     openings: HashMap<Arc<str>, (u64, WeakShared<Opening>)>,
     opened: u64,
     closed: bool,
@@ -88,7 +87,7 @@ enum Found {
     Opening(Shared<Opening>),
 }
 
-/// Removes a key's opening on drop: the caller may drop the future at any point.
+/// The caller may drop the future at any point.
 struct Mark {
     inner: Arc<Inner>,
     key: Arc<str>,
@@ -193,7 +192,6 @@ impl Inner {
         Ok(found)
     }
 
-    /// A pending or new opening.
     fn opening(self: &Arc<Self>, inside: &mut Entries, key: &str) -> Shared<Opening> {
         if let Some(opening) = inside.openings.get(key).and_then(|(_, opening)| opening.upgrade()) {
             return opening;
@@ -201,7 +199,7 @@ impl Inner {
         inside.opened += 1;
         let (key, number) = (Arc::<str>::from(key), inside.opened);
         let mark = Mark { inner: self.clone(), key: key.clone(), number };
-        // Caught inside: a panic would not wake the other callers of a shared future.
+        // Inside: a panic would not wake the other callers of a shared future.
         let opening = AssertUnwindSafe(open(mark)).catch_unwind();
         let opening =
             opening.map(|opened| opened.unwrap_or_else(|panic| Err(Error::opening_panicked(&*panic).into())));
@@ -210,12 +208,12 @@ impl Inner {
         opening
     }
 
-    /// Runs `make`, which may panic.
+    /// `make` may panic.
     async fn settings(&self, key: &str) -> Result<Builder, Error> {
         (self.make)(key).await
     }
 
-    /// Opens no more queues. Returns the kept ones.
+    /// Returns the kept queues.
     fn close(&self) -> Vec<IntervalQueue> {
         let mut inside = self.inside();
         inside.closed = true;

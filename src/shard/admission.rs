@@ -1,4 +1,4 @@
-//! Admission of jobs to the line: permits, estimates, tickets, positions.
+//! Admission of jobs to the line: permits, estimates, tickets.
 
 use std::{
     sync::Arc,
@@ -21,11 +21,10 @@ use crate::{
     user_code::dispose,
 };
 
-/// Maximum age of the record for an estimate.
 const MAX_ESTIMATE_AGE: Duration = Duration::from_millis(50);
 
 impl Shard {
-    /// Adds a job to the line once a permit is free. Dropping its `WithdrawGuard` withdraws it.
+    /// Waits for a permit. Dropping the `WithdrawGuard` withdraws the job.
     pub(crate) async fn enqueue(
         self: &Arc<Self>,
         terms: &Terms,
@@ -44,8 +43,7 @@ impl Shard {
         only(self.try_enqueue_all(terms, vec![start])?)
     }
 
-    /// Adds jobs on the same terms, to take their tickets together. Later refusals go to each job
-    /// itself.
+    /// On the same terms, to take their tickets together. Later refusals go to each job itself.
     pub(crate) async fn enqueue_all(
         self: &Arc<Self>,
         terms: &Terms,
@@ -59,7 +57,6 @@ impl Shard {
         self.admit(terms, starts, entry, permits, called)
     }
 
-    /// As `enqueue_all`, if permits are free now.
     pub(crate) fn try_enqueue_all(
         self: &Arc<Self>,
         terms: &Terms,
@@ -102,7 +99,7 @@ impl Shard {
         Ok(arrived)
     }
 
-    /// Adds jobs to the line. A closed line still accepts the next attempt of an accepted job.
+    /// A closed line still accepts the next attempt of an accepted job.
     pub(crate) fn arrive(self: &Arc<Self>, jobs: Vec<Waiting>, entry: Entry) -> Result<Vec<Accepted>, Error> {
         let mut line = self.line();
         if line.shut_down || (line.closed && entry != Entry::Again) {
@@ -119,7 +116,7 @@ impl Shard {
         Ok(jobs.into_iter().map(arrive).collect())
     }
 
-    /// Waits for permits. `None`: the line is unbounded.
+    /// `None`: the line is unbounded.
     pub(crate) async fn acquire(
         &self,
         jobs: usize,
@@ -142,7 +139,7 @@ impl Shard {
         }
     }
 
-    /// The permits, if free now.
+    /// Never waits.
     fn try_acquire(&self, jobs: usize) -> Result<Option<OwnedSemaphorePermit>, Error> {
         let Some(capacity) = &self.capacity else { return Ok(None) };
         let count = u32::try_from(jobs).ok().filter(|_| jobs <= capacity.most).ok_or_else(|| {
@@ -158,14 +155,14 @@ impl Shard {
         }
     }
 
-    /// When a new joint job would start. `None`: unknown.
+    /// `None`: unknown.
     pub(crate) async fn estimate_joint_start(&self, terms: &Terms) -> Option<Instant> {
         // No estimate if the read fails: the command that takes the ticket reports the error.
         let seen = self.recent_memory(MAX_ESTIMATE_AGE).await.ok()??;
         self.line().estimate_joint_start(&seen, &terms.line, self.host.now())
     }
 
-    /// Time until a new job would start. `None`: unknown.
+    /// `None`: unknown.
     pub(crate) async fn estimate_wait(&self, terms: &Terms) -> Result<Option<Duration>, Error> {
         let seen = self.recent_memory(MAX_ESTIMATE_AGE).await?;
         let now = self.host.now();
@@ -175,7 +172,7 @@ impl Shard {
         Ok(estimate.map(|start| start.saturating_duration_since(now)))
     }
 
-    /// The record, at most `fresh` old. `None`: lost by the store.
+    /// At most `fresh` old. `None`: lost by the store.
     async fn recent_memory(&self, fresh: Duration) -> Result<Option<Memory>, StateError> {
         let sent = self.host.now();
         let recent = self.line().recent_memory(sent, fresh);
@@ -187,7 +184,7 @@ impl Shard {
         Ok(snapshot.map(|snapshot| self.line().observe(&snapshot, sent, received)))
     }
 
-    /// Counts refused jobs, if `error` is a refusal.
+    /// Counts nothing unless `error` is a refusal.
     pub(crate) fn note_refusal(&self, error: &Error, called: Instant, terms: &LineTerms, jobs: usize) {
         let reason = match error.kind() {
             ErrorKind::TooLate => {
@@ -203,7 +200,7 @@ impl Shard {
     }
 }
 
-/// The accepted job, unless it was refused since.
+/// Err: the job was refused since.
 fn only(accepted: Vec<Accepted>) -> Result<Accepted, Error> {
     let accepted = accepted.into_iter().next().ok_or_else(Error::closed)?;
     accepted.taken.refused().map_or(Ok(accepted), Err)
@@ -212,9 +209,9 @@ fn only(accepted: Vec<Accepted>) -> Result<Accepted, Error> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     New,
-    /// The next attempt of an accepted job; needs no permit.
+    /// Needs no permit.
     Again,
-    /// A new joint job; has its permit.
+    /// Has its permit.
     Joint(Gate),
 }
 
@@ -223,7 +220,7 @@ pub(crate) struct Accepted {
     pub(crate) taken: Arc<Taken>,
 }
 
-/// The position of a waiting job. Withdraws the job when dropped, unless disarmed.
+/// Withdraws the job when dropped, unless disarmed.
 pub(crate) struct WithdrawGuard {
     pub(crate) shard: Arc<Shard>,
     pub(crate) id: JobId,
@@ -235,7 +232,6 @@ impl WithdrawGuard {
         Self { shard, id, armed: true }
     }
 
-    /// Keeps the position.
     pub(crate) fn disarm(mut self) -> JobId {
         self.armed = false;
         self.id

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-/// How many jobs may wait, and the free permits.
 #[derive(Debug)]
 pub(crate) struct Capacity {
     pub(super) most: usize,

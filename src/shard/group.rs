@@ -85,7 +85,7 @@ impl JobGroup {
         self.0.id
     }
 
-    /// Admits jobs to a shard's line, unless the group is cancelled.
+    /// Admits nothing if the group is cancelled.
     pub(super) fn admit<T>(&self, shard: &Arc<Shard>, arrive: impl FnOnce() -> T) -> Result<T, Error> {
         {
             let mut members = self.members();
@@ -100,7 +100,7 @@ impl JobGroup {
         // Not under the lock: subscribers and recorders run.
         let arrived = arrive();
         if self.is_cancelled() {
-            // The group may have been cancelled before the jobs arrived.
+            // The group may have been cancelled meanwhile.
             shard.cancel_group(self.0.id);
         }
         Ok(arrived)

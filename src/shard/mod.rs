@@ -41,10 +41,10 @@ use crate::{
     wake_ups::WakeUps,
 };
 
-/// How long a call retries. A restarting server is often back by then, and the caller still waits.
+/// A restarting server is often back by then, and the caller still waits.
 pub(crate) const RETRY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A shard's task, alive only while jobs wait or run.
+/// Alive only while jobs wait or run.
 pub(crate) type Driver = fn(Arc<Shard>) -> BoxFuture<'static, ()>;
 
 /// Called for every failed command.
@@ -61,16 +61,15 @@ pub(crate) struct Shard {
     pub(crate) queue: QueueName,
     pub(crate) state: Arc<dyn SharedState>,
     pub(crate) on_error: Option<ErrorHook>,
-    /// The settings that it was opened with, if others were kept.
+    /// The requested settings, if others were kept.
     pub(crate) overruled: Option<Settings>,
-    /// The connection to the store, as of the last poll.
+    /// The connection as of the last poll.
     pub(crate) connection: watch::Sender<Connection>,
     /// `None`: unlimited.
     pub(crate) capacity: Option<Capacity>,
     driver: Driver,
     line: Mutex<Line>,
     lead: Mutex<Lead>,
-    /// Duration of the last late-bound choice.
     choice_took: Mutex<Duration>,
     pub(crate) woken: Notify,
     /// Notified when the store has replied or failed.
@@ -79,7 +78,6 @@ pub(crate) struct Shard {
     pub(crate) stopped: Notify,
     /// Notified when the shard may be idle.
     pub(crate) idle: Notify,
-    /// Notified at shutdown.
     pub(crate) ended: Notify,
     pub(crate) wake_ups: WakeUps,
     pub(crate) host: Arc<dyn Host>,
@@ -129,8 +127,8 @@ impl Shard {
         self.choice_took.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes the driver. Starts one if none is alive, on the runtime where the queue was opened, or
-    /// the caller's if that has ended.
+    /// Starts a driver if none is alive, on the runtime where the queue was opened, or the caller's
+    /// if that has ended.
     pub(crate) fn wake(self: &Arc<Self>) {
         for moved in [false, true] {
             {
@@ -163,14 +161,13 @@ impl Shard {
         }
     }
 
-    /// Restarts the driver if it ended with its runtime.
     pub(crate) fn adopt(self: &Arc<Self>) {
         if self.line().orphaned {
             self.wake();
         }
     }
 
-    /// Sends a command. A panic of the backend is an error.
+    /// A panic of the backend is an error.
     pub(crate) async fn apply(&self, command: Command) -> Result<Reply, StateError> {
         let applied = AssertUnwindSafe(async { self.state.apply(&self.queue, command).await }).catch_unwind();
         applied.await.unwrap_or_else(|_| {
@@ -178,7 +175,6 @@ impl Shard {
         })
     }
 
-    /// Sends a command, with a timeout.
     pub(crate) async fn command(&self, command: Command) -> Result<Reply, StateError> {
         let (sent, sort) = (self.host.now(), Sent::of(&command));
         let applied = timeout(&self.host, COMMAND_TIMEOUT, self.apply(command)).await;
@@ -187,8 +183,8 @@ impl Shard {
         reply
     }
 
-    /// Sends an idempotent command, and retries transient errors such as a connection that died
-    /// while idle. Returns the reply and when its command was sent.
+    /// Only for idempotent commands. Retries transient errors, such as a connection that died while
+    /// idle. Returns when the answered command was sent.
     pub(crate) async fn command_with_retries(
         &self,
         command: Command,
@@ -209,15 +205,14 @@ impl Shard {
         }
     }
 
-    /// Changes a setting for all shards. A retry is harmless: each change is absolute, or the
-    /// longer of two holds.
+    /// A retry is harmless: each change is absolute, or the longer of two holds.
     pub(crate) async fn change(&self, change: Change) -> Result<(), Error> {
         let memory = self.line().connection.reported_memory();
         let (reply, _) = self.command_with_retries(Command::Change(change, memory)).await?;
         self.learn(reply)
     }
 
-    /// As `change` without retries, for a change that is useful only now.
+    /// Without retries, for a change that is useful only now.
     pub(crate) async fn change_now(&self, change: Change) -> Result<(), Error> {
         let memory = self.line().connection.reported_memory();
         let reply = self.command(Command::Change(change, memory)).await?;
@@ -234,7 +229,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Accepts no new job from now on, nor those that wait for a permit.
+    /// Also rejects jobs that wait for a permit.
     pub(crate) fn close(&self) {
         self.line().closed = true;
         if let Some(capacity) = &self.capacity {
@@ -257,7 +252,7 @@ impl Shard {
         Some(withdrawn)
     }
 
-    /// Cancels the jobs of a group that have not started. Returns their number.
+    /// Returns the number of jobs that had not started.
     fn cancel_group(self: &Arc<Self>, group: GroupId) -> usize {
         let withdrawn = self.line().withdraw_group(group);
         let count = withdrawn.len();
@@ -269,7 +264,7 @@ impl Shard {
         count
     }
 
-    /// Notifies joint jobs that this queue grants no slot for now.
+    /// Joint jobs learn that this queue grants no slot for now.
     pub(crate) fn notify_stopped(&self) {
         let stopped = {
             let line = self.line();
@@ -288,12 +283,12 @@ impl Shard {
     fn call_hook(&self, error: impl FnOnce() -> Error) {
         if let Some(hook) = self.on_error.clone() {
             let error = error();
-            // User code: it may block or panic, and the driver must not.
+            // User code may block or panic, and the driver must not.
             self.host.spawn_blocking(Box::new(move || (hook.0)(&error)));
         }
     }
 
-    /// Refuses a job that would start at `estimate`, or could not start in time.
+    /// The job would start at `estimate`, or could not start in time.
     pub(crate) fn refuse_too_late(
         &self,
         mut late: Withdrawn,

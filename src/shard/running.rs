@@ -12,7 +12,7 @@ use crate::{
     telemetry::{Outcome, Run},
 };
 
-/// Counts a job as running until dropped.
+/// Counts as running until dropped.
 pub(crate) struct Running {
     pub(crate) shard: Arc<Shard>,
     pub(crate) id: JobId,
@@ -23,7 +23,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Runs the job or one attempt, and drops it on completion.
+    /// The job or attempt is dropped on completion.
     pub(crate) async fn run<T>(
         &mut self,
         attempt: Option<u32>,
@@ -36,7 +36,7 @@ impl Running {
         outcome.unwrap_or_else(|_| Err(Error::cancelled()))
     }
 
-    /// Runs a joint job. This queue's span contains the starts in `others`.
+    /// This queue's span contains the starts in `others`.
     pub(crate) async fn run_with_others<T>(
         &mut self,
         others: &mut [Running],
@@ -66,7 +66,7 @@ impl Running {
         }
     }
 
-    /// Ends without a report, because another job takes the slot.
+    /// No report: another job takes the slot.
     pub(crate) fn pass_on(mut self) {
         self.run = None;
     }
@@ -82,7 +82,7 @@ impl Drop for Running {
             self.shard.idle.notify_waiters();
             self.shard.wake();
         }
-        // Last: subscribers are foreign code and may panic.
+        // Last: subscribers may panic.
         if let Some(run) = self.run.take() {
             run.over(&self.shard.telemetry, self.ticket, self.shard.host.now());
         }

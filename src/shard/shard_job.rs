@@ -20,11 +20,10 @@ pub(crate) type Waiting = line::Waiting<Job>;
 pub(crate) type Withdrawn = line::Withdrawn<Job, Caller>;
 
 pub(crate) trait Start: Send {
-    /// Starts the job without blocking. Returns its abort handle, if any; `Err` gives the slot
-    /// back, as nobody wants the job any more.
+    /// Must not block. Returns the abort handle, if any; `Err` gives the slot back, as nobody wants
+    /// the job any more.
     fn start(self: Box<Self>, running: Running) -> Result<Option<AbortHandle>, Running>;
 
-    /// Returns the error to the waiter of the result.
     fn refuse(self: Box<Self>, error: Error);
 }
 
@@ -40,7 +39,7 @@ impl Terms {
         self
     }
 
-    /// Admits jobs to a shard's line, unless their group is cancelled.
+    /// Admits nothing if the group is cancelled.
     pub(crate) fn admit<T>(
         &self,
         shard: &Arc<Shard>,
@@ -68,10 +67,9 @@ pub(crate) struct Job {
     rest: Option<Box<Rest>>,
 }
 
-/// Fields that few jobs need.
 #[derive(Default)]
 struct Rest {
-    /// Its permit in a bounded line.
+    /// `None`: the line is unbounded.
     permit: Option<OwnedSemaphorePermit>,
     traced: Option<Traced>,
 }
@@ -97,18 +95,18 @@ impl Job {
         self
     }
 
-    /// Releases the permit. Wakes a caller: never call it under the line's lock.
+    /// Wakes a caller: never call it under the line's lock.
     pub(crate) fn release_permit(&mut self) {
         drop(self.rest.as_mut().and_then(|rest| rest.permit.take()));
     }
 
-    /// Takes the origin; a second call lacks the trace.
+    /// A second call lacks the trace.
     pub(crate) fn take_origin(&mut self) -> Origin {
         Origin { added: self.added, traced: self.rest.as_mut().and_then(|rest| rest.traced.take()) }
     }
 }
 
-/// Returns the error to all waiters of a withdrawn job. Never call it under the line's lock.
+/// Never call it under the line's lock.
 pub(crate) fn refuse(withdrawn: Withdrawn, error: Error) {
     let Withdrawn { mut job, caller } = withdrawn;
     job.payload.release_permit();

@@ -1,4 +1,4 @@
-//! A job's ticket, shared by all its handles.
+//! A job's ticket, shared by its handles.
 
 use std::{
     fmt,
@@ -10,7 +10,6 @@ use tokio::sync::Notify;
 
 use crate::{error::Error, until::until};
 
-/// A job's ticket, or why it gets none.
 #[derive(Default)]
 pub(crate) struct Taken {
     result: OnceLock<Result<Ticket, Box<Error>>>,
@@ -35,7 +34,7 @@ impl Taken {
         }
     }
 
-    /// The error, if it is known that the job gets no ticket.
+    /// If it is known that the job gets no ticket.
     pub(crate) fn refused(&self) -> Option<Error> {
         self.result.get()?.as_ref().err().map(|error| error.again())
     }
@@ -47,8 +46,8 @@ impl fmt::Debug for Taken {
     }
 }
 
-/// Sets the result once; `Cancelled` if dropped without one. The drop wakes tasks: never drop it
-/// under the line's lock.
+/// Sets the result once; `Cancelled` if dropped without one. The drop wakes tasks: never under the
+/// line's lock.
 pub(crate) struct Caller(Arc<Taken>);
 
 impl Caller {

@@ -18,7 +18,7 @@ impl Telemetry {
         );
     }
 
-    /// A paced service was polled too late and waits for another slot.
+    /// A paced service was polled too late.
     #[cfg(feature = "tower")]
     pub(crate) fn slot_stale(&self, age: Duration) {
         emit!(self, DEBUG, "slot.stale", "a slot was seen too late: takes another one", age_us = us(age));
@@ -29,7 +29,6 @@ impl Telemetry {
         emit!(self, INFO, "response.held", "a response asks to wait", hold_us = us(hold));
     }
 
-    /// The store did not accept the hold.
     #[cfg(feature = "http")]
     pub(crate) fn response_not_held(&self, hold: Duration, error: &crate::Error) {
         emit!(

@@ -1,6 +1,6 @@
 //! The macro for all events.
 
-/// Logs an event: telemetry, level, name, text, fields. Levels are static; choose between two with
+/// Telemetry, level, name, text, fields. Levels are static; choose between two with
 /// `LEVEL if condition, else LEVEL`.
 macro_rules! emit {
     ($telemetry:expr, $level:ident if $condition:expr, else $other:ident, $($rest:tt)+) => {

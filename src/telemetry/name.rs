@@ -58,13 +58,12 @@ impl Outcome {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// Because of `start_within`; at `add` or later.
+    /// Refused at `add` or later.
     TooLate,
-    /// No room, and the job does not wait.
     Full,
-    /// With its group; at `add` or later.
+    /// Refused at `add` or later.
     Cancelled,
-    /// Closed, or shut down while the job waited.
+    /// Also by a shutdown while the job waited.
     Closed,
 }
 

@@ -7,7 +7,7 @@ use super::{Scope, TARGET};
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) added: Added,
-    /// `None` without a subscriber for the span.
+    /// `None` without a subscriber.
     pub(crate) traced: Option<Traced>,
 }
 

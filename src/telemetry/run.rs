@@ -7,7 +7,6 @@ use interval_queue_contract::Ticket;
 use super::{Origin, Outcome, Scope, TARGET, Telemetry, event::emit, is_observed, scope, us};
 use crate::line::{LostBecause, LostSlot};
 
-/// Telemetry of a job that has its slot.
 pub(crate) struct Run {
     weight: u32,
     priority: i32,
@@ -64,22 +63,20 @@ impl Run {
         self.begun = Some(Begun { at: now, span, outcome: Outcome::Cancelled });
     }
 
-    /// The span in which the job is polled.
     pub(crate) fn scope(run: Option<&Self>) -> &Scope {
         run.and_then(|run| run.begun.as_ref()).map_or(&scope::NONE, |begun| &begun.span)
     }
 
-    /// Begins in the caller's span.
     pub(crate) fn begin_turn(&mut self, telemetry: &Telemetry, ticket: Ticket, now: Instant) {
         self.begin_in(Scope::none(), Outcome::Ok, telemetry, ticket, now);
     }
 
-    /// Begins a joint job in a further queue, in the `span` of its first one.
+    /// Begins in the `span` of the first queue.
     pub(crate) fn begin_in_span(&mut self, span: Scope, telemetry: &Telemetry, ticket: Ticket, now: Instant) {
         self.begin_in(span, Outcome::Cancelled, telemetry, ticket, now);
     }
 
-    /// Begins in `span`, or the caller's if empty. `outcome` applies unless `ended` is called.
+    /// In the caller's span if `span` is empty. `outcome` applies unless `ended` is called.
     fn begin_in(
         &mut self,
         span: Scope,
@@ -99,7 +96,7 @@ impl Run {
         }
     }
 
-    /// Ends the run. If it has not begun, its slot is lost.
+    /// A run that has not begun has lost its slot.
     pub(crate) fn over(self, telemetry: &Telemetry, ticket: Ticket, now: Instant) {
         match self.begun {
             Some(Begun { at, span, outcome }) => {
@@ -131,7 +128,7 @@ impl Run {
         );
     }
 
-    /// Since the job was added, and since its slot.
+    /// Delays since adding, and since the slot.
     fn delays(&self, now: Instant) -> (Option<Duration>, Option<Duration>) {
         let since = |instant: Instant| now.saturating_duration_since(instant);
         (self.since.map(since), self.slot.map(since))

@@ -8,9 +8,9 @@ use std::{
 
 use tracing::{Id, Span, dispatcher};
 
-/// A span that is entered and closed under its own subscriber. A job may run on another thread than
-/// it was added on, and a registry panics if its span is left or closed under another subscriber,
-/// which `Instrument` does not prevent.
+/// A span that is entered and closed under its own subscriber: a job may run on another thread than
+/// it was added on, and a registry panics if its span is closed under another subscriber, which
+/// `Instrument` does not prevent.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope(Span);
 
@@ -25,7 +25,7 @@ impl Scope {
         Self(Span::current())
     }
 
-    /// A span within this one; a root span if this one is empty.
+    /// A root span if this one is empty.
     pub(super) fn child(&self, make: impl FnOnce(Option<Id>) -> Span) -> Self {
         Self(self.at_home(|| make(self.0.id())))
     }
@@ -34,7 +34,7 @@ impl Scope {
         self.at_home(|| self.0.in_scope(work))
     }
 
-    /// Polls a job within the span, and drops it there on completion.
+    /// Drops the job within the span, on completion.
     pub(crate) async fn run_to_end<F: Future>(&self, mut job: Pin<&mut Option<F>>) -> F::Output {
         poll_fn(|context| {
             self.run(|| {
@@ -47,7 +47,6 @@ impl Scope {
         .await
     }
 
-    /// Runs `work` under the subscriber of the span.
     fn at_home<T>(&self, work: impl FnOnce() -> T) -> T {
         match self.0.with_subscriber(|(_, dispatch)| dispatch.clone()) {
             Some(dispatch) => dispatcher::with_default(&dispatch, work),
@@ -58,7 +57,7 @@ impl Scope {
 
 impl Drop for Scope {
     fn drop(&mut self) {
-        // This may close the span and its parent, which needs the subscriber.
+        // May close the span and its parent, which needs the subscriber.
         let mut span = std::mem::replace(&mut self.0, Span::none());
         if let Some(dispatch) = span.with_subscriber(|(_, dispatch)| dispatch.clone()) {
             dispatcher::with_default(&dispatch, || span = Span::none());

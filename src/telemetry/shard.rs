@@ -27,7 +27,6 @@ impl Telemetry {
         }
     }
 
-    /// For `jobs` that were added together, or one waiting job.
     pub(crate) fn too_late(&self, weight: u32, priority: i32, waited: Option<Duration>, jobs: usize) {
         self.meter.refused(Refused::TooLate, jobs);
         emit!(
@@ -119,7 +118,7 @@ impl Telemetry {
         );
     }
 
-    /// Stored settings that differ from the requested ones were kept.
+    /// The stored settings differ from the requested ones.
     pub(crate) fn kept(&self, asked: Settings, kept: Settings) {
         emit!(
             self,
@@ -133,7 +132,6 @@ impl Telemetry {
         );
     }
 
-    /// Logs changes of settings, pauses and holds.
     pub(super) fn rules_seen(&self, before: Option<Memory>, now: Memory) {
         if let Some(before) = before.filter(|before| before.settings() != now.settings()) {
             emit!(

@@ -1,5 +1,5 @@
-//! Observes the line: changes made under the lock are reported after its release. So code that
-//! changes the line need not report them, and subscribers never run under the lock.
+//! Observes the line: changes made under its lock are reported after the release, so subscribers
+//! never run under it.
 
 use std::{
     ops::{Deref, DerefMut},
@@ -13,7 +13,7 @@ use crate::line::{DrivenLine, LostSlot};
 
 pub(crate) struct LineGuard<'a, J, C, A> {
     line: MutexGuard<'a, DrivenLine<J, C, A>>,
-    /// Declared after the lock, to be dropped after it.
+    /// After the lock, to be dropped after it.
     changes: Changes<'a>,
 }
 
@@ -51,7 +51,6 @@ impl<J, C, A> Drop for LineGuard<'_, J, C, A> {
     }
 }
 
-/// Reported after the lock is released.
 struct Changes<'a> {
     telemetry: &'a Telemetry,
     levels: Levels,

@@ -19,14 +19,13 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Maximum delay of a call after its slot. Stricter than the driver's: services are often kept
-    /// ready for long, hosts are rarely overloaded.
+    /// Stricter than the driver's: services are often kept ready for long, hosts are rarely
+    /// overloaded.
     fn tolerance(&self) -> Duration {
         MIN_TOLERANCE.max(self.queue.interval() / 4)
     }
 
-    /// Requests turns until one is polled in time. Each stale turn doubles the tolerance, so that
-    /// an overloaded host makes progress.
+    /// Each stale turn doubles the tolerance, so that an overloaded host makes progress.
     pub(super) fn turn(&self) -> Coming {
         let pace = self.clone();
         async move {
@@ -47,20 +46,18 @@ impl Pace {
 
 #[derive(Default)]
 pub(super) enum Slot {
-    /// Not in the queue.
     #[default]
     Untaken,
-    /// In the queue. The mutex is never locked: it makes the service `Sync`, as axum requires.
+    /// The mutex is never locked: it makes the service `Sync`, as axum requires.
     Coming(Mutex<Coming>),
     Come(Turn),
-    /// No slot will come; the call returns the error.
+    /// The call returns the error.
     Failed(Error),
 }
 
 impl Slot {
     /// Ready once the slot has come or failed, and from then on: callers rely on that. Returns only
-    /// `Closed`, because an error of `poll_ready` is final for the tower stack. `take` returns
-    /// other errors.
+    /// `Closed`, because an error of `poll_ready` is final for the stack; `take` returns others.
     pub(super) fn poll_come(&mut self, pace: &Pace, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         loop {
             *self = match self {
@@ -81,7 +78,7 @@ impl Slot {
         }
     }
 
-    /// The slot for a call. `None`: not there, or stale and dropped.
+    /// `None`: not there, or stale and dropped.
     pub(super) fn take(&mut self, pace: &Pace) -> Result<Option<Turn>, Error> {
         match std::mem::take(self) {
             Self::Come(turn) => Ok(Some(turn).filter(|turn| turn.age() <= pace.tolerance())),

@@ -60,7 +60,7 @@ impl<S: Service<R>, R> ResponseFuture<S, R> {
     where
         S: Clone,
     {
-        // Takes the service that is ready; its clone need not be.
+        // The service is ready; its clone need not be.
         let next = inner.clone();
         let call = Some((std::mem::replace(inner, next), request));
         Self { state: State::Waiting { turn, call } }
@@ -90,7 +90,7 @@ where
                 }
                 State::Done => panic!("the response was polled after it was done"),
             };
-            // Frees the turn now, not when the caller drops the future.
+            // Now, not when the caller drops the future.
             self.state = State::Done;
             return Poll::Ready(outcome);
         }

@@ -16,9 +16,7 @@ use tokio::sync::RwLock;
 
 use crate::{TaskQueue, error::Error, queue::unexpected, task::Task};
 
-/// Maximum tasks of a stream per command.
 const BATCH_SIZE: usize = 500;
-/// Maximum commands of a stream under way at once.
 const MAX_IN_FLIGHT: usize = 4;
 
 impl TaskQueue {

@@ -66,7 +66,7 @@ pub trait Codec: Send + Sync + 'static {
     fn decode(&self, encoded: &Json) -> Result<Json, Box<dyn StdError + Send + Sync>>;
 }
 
-/// The codec of a queue. Without one, values stay as they are.
+/// Without a codec, values stay as they are.
 #[derive(Clone, Default)]
 pub(crate) struct QueueCodec(Option<Arc<dyn Codec>>);
 
@@ -81,7 +81,7 @@ impl QueueCodec {
         codec.encode(&plain).map_err(|error| Error::codec(format!("{name} cannot be encoded"), error))
     }
 
-    /// As `encode`, for a task or the template of a schedule.
+    /// For a task or the template of a schedule.
     pub(crate) fn encode_task(&self, name: impl Display, mut task: NewTask) -> Result<NewTask, Error> {
         task.payload = self.encode(format_args!("the payload of {name}"), task.payload)?;
         Ok(task)
@@ -102,7 +102,7 @@ impl QueueCodec {
         Ok(input)
     }
 
-    /// Decodes payload and result. One that cannot be decoded stays, with the error.
+    /// A value that cannot be decoded stays, with the error.
     pub(crate) fn decode_stored(&self, mut stored: Stored) -> Stored {
         let id = stored.task.id;
         for (name, value) in [("payload", &mut stored.payload), ("result", &mut stored.result)] {

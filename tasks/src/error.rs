@@ -76,13 +76,13 @@ impl Error {
         Self::new(ErrorKind::Conflict, format!("the queue is in use: {why}"))
     }
 
-    /// A command without an answer: it may have happened.
+    /// The command may have happened.
     pub(crate) fn unanswered(what: &str, after: Duration, state: StateError) -> Self {
         let message = format!("{what} got no answer for {after:.0?}, and may have happened: {state}");
         Self { cause: Cause::State(state), ..Self::new(ErrorKind::Unanswered, message) }
     }
 
-    /// A command of which no try had an effect.
+    /// No try had an effect.
     pub(crate) fn not_happened(what: &str, after: Duration, state: StateError) -> Self {
         let message = format!("{what} did not happen, tried for {after:.0?}: {state}");
         Self { cause: Cause::State(state), ..Self::new(ErrorKind::Store, message) }

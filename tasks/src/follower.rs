@@ -6,7 +6,7 @@ use interval_queue_task_contract::{Command, Follow, Followed, MAX_PAGE, Mark, Re
 
 use crate::{TaskQueue, error::Error, host, queue::unexpected};
 
-/// Delay before the next read, unless the last one was full.
+/// Does not apply if the last read was full.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Returns the events of a queue since the follower's creation: see [`TaskQueue::follow`].
@@ -14,9 +14,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 pub struct Follower {
     queue: TaskQueue,
     mark: Mark,
-    /// Whether it returns events of logs.
     has_logs: bool,
-    /// Whether the last read was full, so that more events may be stored.
+    /// The last read was full, so more events may be stored.
     has_more: bool,
 }
 

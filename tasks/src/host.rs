@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use interval_queue::Host;
 
-/// The caller's tokio runtime. Its clock is virtual while a test has paused it.
+/// Its clock is virtual while a test has paused it.
 #[derive(Debug)]
 pub(crate) struct Tokio;
 
@@ -33,7 +33,7 @@ impl Host for Tokio {
     }
 }
 
-/// Sleeps until `instant`. `None`: forever.
+/// `None`: forever.
 pub(crate) async fn sleep_until(host: &dyn Host, instant: Option<Instant>) {
     match instant {
         Some(instant) => host.sleep_until(instant).await,

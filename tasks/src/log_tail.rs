@@ -7,20 +7,19 @@ use interval_queue_task_contract::{Event, LogLine, TaskId, Token};
 
 use crate::{TaskQueue, error::Error};
 
-/// Maximum number of logs whose last line is remembered, in each of two generations.
+/// Maximum in each of two generations.
 const MAX_LOGS: usize = 10_000;
-/// Tasks per read, since a task is read with its payload and result.
+/// Few, since a task is read with its payload and result.
 const READ_TASKS: usize = 20;
-/// A worker reports a line up to this time after it was written, with the default lease.
+/// From writing to the report, with the default lease.
 const MAX_AGE: Micros = Micros::from_millis(10_000);
 
 /// Reads the lines that logs have gained since its creation. See [`TaskQueue::log_tail`].
 #[derive(Debug)]
 pub struct LogTail {
     queue: TaskQueue,
-    /// When this reader was made.
     since: Micros,
-    /// The last line of each log that was returned, and those of an earlier generation.
+    /// Last lines, and those of an earlier generation.
     last: HashMap<(TaskId, Token), u32>,
     earlier: HashMap<(TaskId, Token), u32>,
 }

@@ -16,7 +16,7 @@ use crate::{
     queue::unexpected,
 };
 
-/// First and maximum delay between two reads of an awaited task.
+/// First and maximum delay.
 pub(crate) const WAIT_DELAYS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
 impl TaskQueue {
@@ -91,7 +91,6 @@ impl TaskQueue {
             let page = self.page(&Selector::ids(ids.to_vec()), Order::Oldest, MAX_PAGE, false).await?;
             runs.extend(page.tasks.into_iter().map(|stored| stored.task));
         }
-        // A task that has ended since is no run of theirs.
         runs.retain(|task| {
             task.leased.is_some() && held.get(&task.id) == Some(&task.token) && !task.state.is_ended()
         });
@@ -141,7 +140,7 @@ impl TaskQueue {
         }
     }
 
-    /// As `wait_end`, with an error unless the task is done.
+    /// An error unless the task is done.
     pub(crate) async fn ended(&self, id: TaskId) -> Result<Stored, Error> {
         let stored = self.wait_end(id).await?;
         let why = stored.task.error.as_deref().unwrap_or("no reason was given");
@@ -199,8 +198,8 @@ impl TaskQueue {
         }
     }
 
-    /// Passes the selected tasks to `see` in the order of adding, without payloads and results. A
-    /// task that is added or moved in between may be missed.
+    /// In the order of adding, without payloads and results. A task that is added or moved in
+    /// between may be missed.
     ///
     /// # Errors
     ///
@@ -364,7 +363,6 @@ impl TaskQueue {
         }
     }
 
-    /// A page of the results of a task's upstreams.
     pub(crate) async fn inputs(&self, down: TaskId, after: Option<TaskId>) -> Result<Inputs, Error> {
         match self.read(Read::Inputs { down, after }).await? {
             Reply::Inputs(inputs) => Ok(inputs),
@@ -373,7 +371,6 @@ impl TaskQueue {
     }
 }
 
-/// The result of an ended task.
 pub(crate) fn result_of<T: DeserializeOwned>(stored: Stored) -> Result<T, Error> {
     if let Some(undecoded) = stored.undecoded {
         return Err(Error::new(ErrorKind::Codec, undecoded));

@@ -1,4 +1,4 @@
-//! `TaskQueue`, the handle that applications hold, and the state that its clones share.
+//! `TaskQueue`, the handle that applications hold, and the state shared by its clones and workers.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -44,7 +44,6 @@ pub struct TaskQueue {
     pub(crate) overruled: Option<Settings>,
 }
 
-/// State shared by all handles and workers of an opened queue.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) name: QueueName,
@@ -53,11 +52,11 @@ pub(crate) struct Shared {
     pub(crate) host: Arc<dyn Host>,
     pub(crate) telemetry: Telemetry,
     pub(crate) codec: QueueCodec,
-    /// Notified when the store has answered a local worker's completions.
+    /// When the store has answered a local worker's completions.
     pub(crate) completed: Notify,
     timeout: Duration,
     settings: Mutex<Settings>,
-    /// Number of tasks added here; see `Shared::sequence`.
+    /// See `Shared::sequence`.
     sequence: AtomicU32,
 }
 
@@ -74,11 +73,11 @@ impl TaskQueue {
     }
 }
 
-/// Below 10 minutes: at that age stores reject unknown ids, so a retry must end before.
+/// Below 10 minutes: at that age stores reject unknown ids, so retries must end before.
 const MAX_TIMEOUT: Duration = Duration::from_secs(9 * 60);
 
 impl TaskQueue {
-    /// A handle, before anything is read. `host`: `None` is the caller's tokio runtime.
+    /// Reads nothing. `host`: `None` is the caller's tokio runtime.
     pub(crate) fn handle(
         name: QueueName,
         tasks: Arc<dyn TaskStore>,
@@ -127,7 +126,7 @@ impl Shared {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reserves an `Add::sequence` for `tasks` tasks. Restarts at 0 before it overflows.
+    /// For `tasks` tasks. Restarts at 0 before it overflows.
     pub(crate) fn sequence(&self, tasks: usize) -> u32 {
         let tasks = u32::try_from(tasks).unwrap_or(u32::MAX);
         let most = u32::MAX - 2 * interval_queue_task_contract::MAX_ADD as u32;
@@ -139,7 +138,7 @@ impl Shared {
         *self.settings() = settings.clone();
     }
 
-    /// Applies a command within `COMMAND_TIMEOUT`. A panic of the store becomes an error.
+    /// Within `COMMAND_TIMEOUT`. A panic of the store becomes an error.
     pub(crate) async fn command(&self, command: Command) -> Result<Reply, StateError> {
         let done = AssertUnwindSafe(async { self.store.apply(&self.name, command).await }).catch_unwind();
         let reply = match host::timeout(&*self.host, COMMAND_TIMEOUT, done).await {
@@ -153,12 +152,12 @@ impl Shared {
         reply.inspect_err(|error| self.telemetry.store_error(error))
     }
 
-    /// As `command`, with retries until `timeout` has passed. Errors name the call as `what`.
+    /// Retries until `timeout` has passed. Errors name the call as `what`.
     pub(crate) async fn command_with_retries(&self, what: &str, command: Command) -> Result<Reply, Error> {
         self.retry(what, || command.clone()).await
     }
 
-    /// As `command_with_retries`, but makes the command anew for each try: an `Add` contains its age.
+    /// Makes the command anew for each try: an `Add` contains its age.
     pub(crate) async fn retry(&self, what: &str, mut make: impl FnMut() -> Command) -> Result<Reply, Error> {
         let mut command = make();
         command.check()?;
@@ -186,10 +185,9 @@ impl Shared {
     }
 }
 
-/// Maximum delay between two tries of a user's call, before jitter.
+/// For a user's call, before jitter.
 const MAX_DELAY: Duration = Duration::from_secs(2);
 
-/// The error for a reply that does not match the command.
 pub(crate) fn unexpected(reply: &Reply) -> Error {
     Error::new(ErrorKind::Store, format!("the store gave an answer of another kind: {reply:?}"))
 }

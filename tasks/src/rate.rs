@@ -1,5 +1,5 @@
 //! The rate of a queue: the record of the interval queue of the same name. Any process may make,
-//! change or delete it at any time. Without the record there is no rate.
+//! change or delete it at any time; without it there is no rate.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,7 +15,6 @@ use crate::{
     host,
 };
 
-/// The record of the rate, and the interval queue opened on it.
 #[derive(Debug)]
 pub(crate) struct Rate {
     name: QueueName,
@@ -47,7 +46,7 @@ impl Rate {
         self.opened().queue.clone()
     }
 
-    /// The stored rate: one read, and a command that opens a record new to this process.
+    /// One read, and a command that opens a record new to this process.
     pub(crate) async fn refresh(&self, clock: &dyn Host) -> Result<Option<IntervalQueue>, Error> {
         let changes = self.opened().changes;
         if self.is_stored(clock).await? {
@@ -76,7 +75,7 @@ impl Rate {
         reply.read().map(|snapshot| snapshot.is_some())
     }
 
-    /// Opens the record, or makes it if `pace` is set. `None`: there is no record.
+    /// Makes the record if `pace` is set. `None`: there is no record.
     pub(crate) async fn open(
         &self,
         pace: Option<RateLimit>,
@@ -107,7 +106,6 @@ impl Rate {
         }
     }
 
-    /// Deletes the record, if there is one.
     pub(crate) async fn remove(&self, clock: &dyn Host) -> Result<(), Error> {
         let delete = Command::Change(Change::Delete(Deletion::Forced), Memory::default());
         let deleted = host::timeout(clock, COMMAND_TIMEOUT, self.state.apply(&self.name, delete));

@@ -3,7 +3,7 @@
 use interval_queue::{Micros, Snapshot, StartStatus};
 use interval_queue_task_contract::{Counted, Key, Kind, Overview, State};
 
-/// States in which a worker can take a task unless a [`Condition`] prevents it.
+/// Unless a [`Condition`] prevents it, a worker can take a task in these states.
 const CANDIDATES: [State; 3] = [State::Added, State::Blocked, State::Ready];
 
 /// Whether a queue's tasks start, and why not.
@@ -162,7 +162,7 @@ impl QueueStatus {
     }
 }
 
-/// Whether several conditions of this sort can be in force, one per kind or key.
+/// Several can be in force, one per kind or key.
 fn is_of_part(condition: &Condition) -> bool {
     matches!(
         condition,
@@ -221,7 +221,7 @@ impl Facts<'_> {
         self.overview.kinds.iter().any(|row| row.paused && row.kind == *kind)
     }
 
-    /// Unserved kinds with waiting tasks, except paused ones. None without workers: see `NoWorker`.
+    /// Except paused kinds. None without workers: see `NoWorker`.
     fn unserved(&self) -> impl Iterator<Item = Condition> {
         let has_workers = self.overview.workers > 0;
         let kinds = self.overview.unserved.iter().filter(move |kind| has_workers && !self.is_paused(kind));
@@ -275,7 +275,6 @@ impl Facts<'_> {
         }
     }
 
-    /// The condition that blocks all `candidates`, if one does.
     fn closed(&self, candidates: u64) -> Option<Condition> {
         let is_closed = |kind: &Kind| self.is_paused(kind) || self.overview.unserved.contains(kind);
         let of_closed = self.count(|kind, state| is_closed(kind) && CANDIDATES.contains(&state));
@@ -301,13 +300,12 @@ impl Facts<'_> {
         }
         match (ready + self.in_state(State::Added), self.lost()) {
             (1.., _) => Condition::Next,
-            // The lost tasks hold the keys.
             (0, Some(lost)) => lost,
             (0, None) => Condition::Key,
         }
     }
 
-    /// All conditions that block some task or distort the counts.
+    /// Blocks some task or distorts the counts.
     fn in_force(&self) -> Vec<Condition> {
         let miscounted = self.overview.miscounted.then_some(Condition::Miscounted);
         let no_worker = (self.overview.workers == 0 && !self.is_empty()).then_some(Condition::NoWorker);
@@ -321,7 +319,7 @@ impl Facts<'_> {
     }
 }
 
-/// Whether tasks wait for the end of this pause.
+/// Tasks wait for the end of this pause.
 fn waits(condition: &Condition) -> bool {
     matches!(condition, Condition::KindPaused { tasks: 1.., .. } | Condition::KeyPaused { tasks: 1.., .. })
 }
@@ -340,7 +338,7 @@ mod tests {
         (self::kind(kind), Counted::Now(state), count)
     }
 
-    /// A queue with one worker, which handles all kinds but `odd`.
+    /// One worker handles all kinds but `odd`.
     fn overview(counts: Vec<(Kind, Counted, u64)>) -> Overview {
         let unserved = counts.iter().map(|(kind, ..)| kind.clone()).filter(|kind| kind.as_str() == "odd");
         Overview {

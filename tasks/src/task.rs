@@ -33,10 +33,10 @@ use crate::error::Error;
 pub struct Task {
     new: NewTask,
     upstreams: Vec<(Upstream, Option<Key>, OnFailure)>,
-    /// The name in its flow.
+    /// Name in the flow.
     name: Option<String>,
     wrong: Option<InvalidInput>,
-    /// First sending to a store, shared by clones.
+    /// First sending, shared by clones.
     sent: Arc<OnceLock<Instant>>,
 }
 
@@ -261,7 +261,7 @@ impl Task {
         self
     }
 
-    /// Keeps the first error for `finish`.
+    /// `finish` returns the first error.
     fn refuse(&mut self, error: InvalidInput) {
         self.wrong.get_or_insert(error);
     }
@@ -274,7 +274,6 @@ impl Task {
         self.new.ordered
     }
 
-    /// Upstreams by their names in the flow.
     pub(crate) fn named_upstreams(&self) -> impl Iterator<Item = &str> {
         self.upstreams.iter().filter_map(|(upstream, ..)| match upstream {
             Upstream::Name(name) => Some(name.as_str()),
@@ -282,7 +281,7 @@ impl Task {
         })
     }
 
-    /// Names the task in its flow and resolves its upstreams by `ids`, those of earlier tasks.
+    /// Resolves its upstreams by `ids`, those of earlier tasks.
     pub(crate) fn in_flow(mut self, name: &str, ids: &HashMap<String, TaskId>) -> Self {
         self.name = Some(name.to_owned());
         for (upstream, input, _) in &mut self.upstreams {
@@ -297,12 +296,12 @@ impl Task {
         self
     }
 
-    /// Time since the first sending, which is `now` on the first call.
+    /// The first call, with `now`, counts as the first sending.
     pub(crate) fn age(&self, now: Instant) -> Duration {
         now.saturating_duration_since(*self.sent.get_or_init(|| now))
     }
 
-    /// The form for the store, or the first error.
+    /// Returns the first error of all calls.
     pub(crate) fn finish(self) -> Result<NewTask, Error> {
         let mut new = self.new;
         let mut wrong = self.wrong;

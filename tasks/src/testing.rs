@@ -140,7 +140,6 @@ pub async fn drain<S: Send + Sync + 'static>(worker: WorkerBuilder<S>) -> Result
     worker.run_ready().await
 }
 
-/// An expected task.
 struct Wanted {
     queue: TaskQueue,
     kind: String,
@@ -158,7 +157,7 @@ impl Wanted {
         Self { queue: queue.clone(), kind, payload, caller }
     }
 
-    /// The first task that matches, or all tasks.
+    /// The first match, or all tasks.
     async fn find(&self) -> (Option<Stored>, Vec<Stored>) {
         let (mut others, mut after) = (Vec::new(), Some(Order::Oldest.start()));
         while let Some(from) = after {
@@ -201,7 +200,7 @@ impl Wanted {
     }
 }
 
-/// Whether `actual` has everything that `wanted` has.
+/// `actual` may have more.
 fn contains(actual: &Value, wanted: &Value) -> bool {
     match (actual, wanted) {
         (Value::Object(actual), Value::Object(wanted)) => wanted

@@ -117,12 +117,11 @@ pub(crate) struct AddArgs {
     pub(crate) payloads: Vec<String>,
 }
 
-/// The trace context of this process. A variable that is no traceparent means that there is none.
+/// A variable that is no traceparent means that there is no trace.
 static TRACE: LazyLock<Option<Traceparent>> =
     LazyLock::new(|| Traceparent::new(std::env::var("TRACEPARENT").ok()?).ok());
 
 impl AddArgs {
-    /// Makes a task with this payload and a new id.
     pub(super) fn task(&self, payload: Json) -> Task {
         let mut task = self.task.task(payload);
         if let Some(at) = self.not_before {

@@ -17,7 +17,7 @@ pub(super) async fn add(args: &AddArgs, file: &str) -> Result<(), Failure> {
     let url = &args.target.store.url;
     let queue = retry(url, RETRY_TIMEOUT, async || args.target.created_tasks().await).await?;
     let flow = args.flow_id.clone().map_or_else(Flow::new, Flow::named);
-    // Errors other than those of the store are errors of the document.
+    // Errors other than the store's are errors of the document.
     let added = queue.add_flow(tasks.add_to(flow)).await.map_err(|error| match Failure::from(&error) {
         failure if error.state().is_none() => Failure { code: DATAERR, ..failure },
         failure if error.kind() == ErrorKind::Conflict => Failure { code: TEMPFAIL, ..failure },
@@ -66,7 +66,7 @@ fn in_words(added: &AddedFlow) -> String {
     words
 }
 
-/// Reads the document of a flow from this file, or from stdin with `-`.
+/// Reads from this file, or from stdin with `-`.
 pub(crate) fn read_flow(file: &str) -> Result<NewFlow, Failure> {
     let text = if file == "-" { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) };
     let name = if file == "-" { "the standard input" } else { file };

@@ -6,7 +6,6 @@ use indicatif::{HumanCount, ProgressBar};
 
 use crate::progress::bar;
 
-/// A line on the terminal, or nothing.
 pub(super) struct Progress(ProgressBar);
 
 impl Progress {
@@ -23,7 +22,6 @@ impl Progress {
         Self(bar)
     }
 
-    /// Shows the number of added tasks and the part of the input that was read.
     pub(super) fn post(&self, added: u64, read: u64) {
         self.0.set_message(format!("{} added", HumanCount(added)));
         self.0.inc(read);

@@ -12,30 +12,27 @@ use tokio::sync::mpsc;
 
 use crate::exit::{DATAERR, Failure, IOERR};
 
-/// Maximum lines per batch.
 const MAX_LINES: usize = 1_000;
 /// Bytes after which a batch takes no more lines.
 const MAX_BATCH_BYTES: usize = 1 << 20;
-/// Bytes per read.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// A payload and its line number. `None`: it was on the command line.
+/// With its line number. `None`: it was on the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) number: Option<u64>,
     pub(super) payload: Json,
 }
 
-/// The lines of one batch.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) lines: Vec<Line>,
     pub(super) bytes: u64,
-    /// The reason why the input ends here. `None`: it continues, or ended regularly.
+    /// Why the input ends here. `None`: it continues, or ended regularly.
     pub(super) failure: Option<Failure>,
 }
 
-/// The batches of the input. One batch is read ahead.
+/// One batch is read ahead.
 pub(super) struct Lines(mpsc::Receiver<Batch>);
 
 impl Lines {
@@ -57,13 +54,12 @@ impl Lines {
         Ok(Self(receiver))
     }
 
-    /// Returns the next batch, or `None` at the end of the input.
+    /// `None`: the end of the input.
     pub(super) async fn next(&mut self) -> Option<Batch> {
         self.0.recv().await
     }
 }
 
-/// The reader of the input.
 pub(super) struct Source<R> {
     input: BufReader<R>,
     number: u64,
@@ -74,7 +70,7 @@ impl<R: Read> Source<R> {
         Self { input: BufReader::with_capacity(CHUNK_BYTES, input), number: 0 }
     }
 
-    /// Reads the lines that are available without waiting, at least one. Returns `None` at the end.
+    /// Lines that are available without waiting, at least one. `None`: the end.
     pub(super) fn batch(&mut self) -> Option<Batch> {
         let mut batch = Batch::default();
         let mut line = Vec::new();

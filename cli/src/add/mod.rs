@@ -1,7 +1,4 @@
 //! `add`: stores tasks, from the command line or from the lines of the input.
-//!
-//! `add_args` is the command line, `options` the options of a task, `lines` the input and
-//! `add_progress` its progress on a terminal. `add_flow` adds tasks that wait for each other.
 
 mod add_args;
 mod add_flow;
@@ -26,7 +23,7 @@ use crate::{
 };
 use interval_queue_tasks::{Added, ErrorKind, Json, Settings, Task, TaskQueue};
 
-/// How long `add` retries if the store does not answer, also when it opens the store.
+/// If the store does not answer, also when it opens the store.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run(add: AddArgs) -> Result<(), Failure> {
@@ -64,7 +61,6 @@ pub(crate) async fn run(add: AddArgs) -> Result<(), Failure> {
     })
 }
 
-/// Parses the payloads on the command line.
 fn given(texts: &[String]) -> Result<Vec<Json>, Failure> {
     if texts.iter().any(|text| text == "-") {
         return Err(Failure::new(USAGE, "- is stdin: give it alone, or give payloads"));
@@ -74,7 +70,6 @@ fn given(texts: &[String]) -> Result<Vec<Json>, Failure> {
     texts.iter().map(json).collect()
 }
 
-/// Adds tasks and counts them.
 struct Adder<'a> {
     args: &'a AddArgs,
     /// `None`: the queue does not exist yet. Its first tasks create it.

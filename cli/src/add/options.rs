@@ -87,12 +87,11 @@ pub(crate) fn tag(text: &str) -> Result<Tag, String> {
 }
 
 impl TaskOptions {
-    /// Whether a task that holds the unique name rejects the command.
+    /// A task that holds the unique name rejects the command.
     pub(crate) fn refuses(&self) -> bool {
         matches!(self.on_conflict, OnConflictArg::Refuse)
     }
 
-    /// Makes a task with this payload and a new id.
     pub(crate) fn task(&self, payload: Json) -> Task {
         let task = Task::json(self.kind.as_str(), payload).priority(self.priority).weight(self.weight);
         let mut task = self.tags.iter().fold(task, |task, tag| task.tag(tag.as_str()));

@@ -10,10 +10,8 @@ use std::{
 
 use super::keep::Keep;
 
-/// Maximum bytes in memory.
 const MAX_MEMORY_BYTES: usize = 64 * 1024;
 
-/// The output of a command.
 #[derive(Debug, Default)]
 pub(crate) struct Captured {
     /// The first part, once the output exceeds the memory limit.
@@ -28,7 +26,6 @@ impl Captured {
         self.file.is_none() && self.bytes.is_empty()
     }
 
-    /// Reads the output from its beginning.
     pub(crate) fn into_reader(self) -> impl Read {
         let file: Box<dyn Read> = match self.file {
             Some(file) => Box::new(Section::new(Arc::new(file), 0, u64::MAX)),
@@ -65,7 +62,6 @@ impl Keep for Captured {
     }
 }
 
-/// A part of a file.
 #[derive(Debug)]
 pub(crate) struct Section {
     file: Arc<File>,

@@ -6,7 +6,6 @@ use signal_hook::low_level::signal_name;
 
 use crate::exit::Failure;
 
-/// The end of a command.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
     Code(i32),
@@ -23,7 +22,6 @@ pub(crate) enum End {
 }
 
 impl End {
-    /// The end of a command that was waited for.
     pub(super) fn of(status: io::Result<ExitStatus>) -> Self {
         match status {
             Ok(status) => match status.signal() {
@@ -52,7 +50,6 @@ impl fmt::Display for End {
     }
 }
 
-/// The end of a command, and the output that was kept.
 #[derive(Debug)]
 pub(crate) struct Finished<O> {
     pub(crate) end: End,

@@ -33,28 +33,26 @@ use crate::{
     exit::{Failure, OSERR},
 };
 
-/// Time from SIGTERM to SIGKILL if a run is stopped or exceeds its timeout. A stopped handler has
-/// five seconds.
+/// From SIGTERM to SIGKILL if a run is stopped or exceeds its timeout. A stopped handler has five
+/// seconds.
 const GRACE: Duration = Duration::from_secs(3);
-/// Time after that for the guard to answer, before it counts as broken.
+/// After that the guard must answer, or it counts as broken.
 const GUARD_GRACE: Duration = Duration::from_millis(500);
 /// Time limit for a killed group to end, without its guard.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes of stdout that are kept, of its beginning and of its end.
+/// Kept of stdout's beginning, and of its end.
 const OUTPUT_BYTES: usize = 64 * 1024;
-/// Bytes of stderr that are kept, of its end. A store keeps 4 KiB of an error.
+/// Kept of stderr's end. A store keeps 4 KiB of an error.
 const ERROR_BYTES: usize = 3 * 1024;
 
-/// The command to run.
 #[derive(Debug)]
 pub(crate) struct RunRequest {
-    /// CMD and its arguments.
     pub(crate) words: Vec<OsString>,
     pub(crate) environment: Vec<(&'static str, OsString)>,
     pub(crate) timeout: Option<Duration>,
 }
 
-/// Runs CMD with this input to its end.
+/// Runs CMD to its end.
 ///
 /// # Cancel safety
 ///
@@ -84,7 +82,6 @@ pub(crate) async fn run(
     Finished { end, stdout, stderr }
 }
 
-/// A guard that was started, and will start CMD.
 pub(super) struct Guarded {
     guard: Child,
     link: Link,
@@ -108,12 +105,12 @@ impl Guarded {
         Ok(Self { guard, link, errors })
     }
 
-    /// The output of CMD, once.
+    /// Once.
     pub(super) fn stdout(&mut self) -> Option<ChildStdout> {
         self.guard.stdout.take()
     }
 
-    /// Starts CMD, gives it all `input`, and waits for its end. Returns it with the end of stderr.
+    /// Gives CMD all `input`. Returns its end with the end of stderr.
     pub(super) async fn follow(
         mut self,
         input: mpsc::UnboundedReceiver<Vec<u8>>,
@@ -132,7 +129,7 @@ impl Guarded {
     }
 }
 
-/// The executable of this process, also after the file was replaced.
+/// Finds the executable also after it was replaced.
 fn this_program() -> io::Result<PathBuf> {
     let own = PathBuf::from("/proc/self/exe");
     if own.exists() { Ok(own) } else { std::env::current_exe() }
@@ -155,7 +152,6 @@ fn start(request: &RunRequest) -> io::Result<(Child, UnixStream)> {
     Ok((command.spawn()?, UnixStream::from_std(ours)?))
 }
 
-/// The socket to the guard, and the state of the run.
 struct Link {
     reports: Lines<BufReader<OwnedReadHalf>>,
     write: OwnedWriteHalf,
@@ -174,7 +170,6 @@ enum Stopped {
 impl Link {
     async fn begin(&mut self) {
         let lease = self.lease.borrow_and_update().order();
-        // If the guard is gone, the next read returns the end of the stream.
         let _ = self.write.write_all((lease.line() + &Order::Start.line()).as_bytes()).await;
     }
 

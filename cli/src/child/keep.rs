@@ -1,6 +1,5 @@
 //! How the output of a command is kept.
 
-/// An output that is kept.
 pub(crate) trait Keep: Default + Send + 'static {
     fn keep(&mut self, bytes: &[u8]);
 

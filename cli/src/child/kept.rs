@@ -19,14 +19,12 @@ use super::{
 };
 use crate::exit::Failure;
 
-/// Maximum bytes of a line of output.
 const MAX_LINE_BYTES: u64 = 1 << 20;
-/// Lines that are read ahead.
 const LINES_AHEAD: usize = 16;
 /// Time to end after the end of the input.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A line of output, without its newline.
+/// A line has no newline.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     Whole(Vec<u8>),
@@ -36,7 +34,6 @@ pub(crate) enum Line {
     TooLong,
 }
 
-/// A command without a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdleState {
     /// It waits for input.
@@ -47,7 +44,7 @@ pub(crate) enum IdleState {
     Ended,
 }
 
-/// A command under its guard. When dropped, it is ended.
+/// When dropped, the command is ended.
 #[derive(Debug)]
 pub(crate) struct KeptCommand {
     input: mpsc::UnboundedSender<Vec<u8>>,
@@ -58,7 +55,7 @@ pub(crate) struct KeptCommand {
 }
 
 impl KeptCommand {
-    /// Starts the command. A `timeout` in the request has no effect.
+    /// A `timeout` in the request has no effect.
     pub(crate) fn start(
         request: &RunRequest,
         lease: watch::Receiver<Lease>,
@@ -80,18 +77,17 @@ impl KeptCommand {
         Ok(Self { input, lines, stop, end })
     }
 
-    /// Writes a line, which has its newline, to the input. Does not wait.
+    /// The line has its newline. Does not wait.
     pub(crate) fn write(&self, line: Vec<u8>) {
-        // If the command has ended, the next read returns the end of the output.
         let _ = self.input.send(line);
     }
 
-    /// Returns the next line of output, or `None` at its end. Cancel safe.
+    /// `None`: the end of the output. Cancel safe.
     pub(crate) async fn next_line(&mut self) -> Option<Line> {
         self.lines.recv().await
     }
 
-    /// The state of a command without a task, as far as is known.
+    /// As far as is known, without a task.
     pub(crate) fn state(&mut self) -> IdleState {
         match self.lines.try_recv() {
             Ok(_) => IdleState::Printed,
@@ -100,8 +96,7 @@ impl KeptCommand {
         }
     }
 
-    /// Ends its input and waits for its end. After [`CLOSE_TIMEOUT`] it gets SIGTERM, 3 s later
-    /// SIGKILL.
+    /// Ends its input. After [`CLOSE_TIMEOUT`] it gets SIGTERM, 3 s later SIGKILL.
     pub(crate) async fn close(self) -> Finished<OutputTail> {
         let Self { input, lines, stop, mut end } = self;
         drop((input, lines));
@@ -114,7 +109,7 @@ impl KeptCommand {
         }
     }
 
-    /// Sends SIGTERM, 3 s later SIGKILL, and waits for its end.
+    /// SIGTERM, 3 s later SIGKILL.
     pub(crate) async fn kill(self) -> Finished<OutputTail> {
         let Self { stop, end, .. } = self;
         drop(stop);

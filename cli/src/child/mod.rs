@@ -1,10 +1,6 @@
-//! Child processes: the commands that `run`, `each` and `work` start.
-//!
-//! `running` starts a command, forwards signals to it and ends it after its timeout. `guarded` does
-//! so for a command under a `guard`, which outlives a killed worker, and `kept` for one that runs
-//! many tasks. `end` is the result of all.
-//! `pipe` reads output, which `output_tail` keeps in part and `captured` in full; `stderr_writer`
-//! also prints it.
+//! Child processes: the commands that `run`, `each` and `work` start. `running` is a direct child,
+//! `guarded` one under a `guard`, which outlives a killed worker, and `kept` one that runs many
+//! tasks.
 
 mod captured;
 mod end;

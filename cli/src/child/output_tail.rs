@@ -5,23 +5,21 @@ use std::collections::VecDeque;
 
 use super::keep::Keep;
 
-/// The beginning and the end of an output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OutputTail {
     first: Vec<u8>,
     last: VecDeque<u8>,
-    /// Number of dropped bytes.
     pub(crate) missing: u64,
     most: (usize, usize),
 }
 
 impl OutputTail {
-    /// Keeps up to `first` bytes of the beginning and up to `last` bytes of the end.
+    /// Bytes of the beginning and of the end.
     pub(crate) fn of(first: usize, last: usize) -> Self {
         Self { most: (first, last), ..Self::default() }
     }
 
-    /// The kept text. A note in between shows how many bytes are missing.
+    /// A note in between shows how many bytes are missing.
     pub(crate) fn text(&self) -> String {
         let mut bytes = self.first.clone();
         if self.missing > 0 {
@@ -36,7 +34,6 @@ impl Keep for OutputTail {
     fn keep(&mut self, bytes: &[u8]) {
         let (begin, rest) = bytes.split_at(bytes.len().min(self.most.0 - self.first.len()));
         self.first.extend_from_slice(begin);
-        // Bytes that the rest pushes out at once are skipped.
         let (skipped, rest) = rest.split_at(rest.len().saturating_sub(self.most.1));
         self.last.extend(rest);
         let over = self.last.len().saturating_sub(self.most.1);

@@ -13,12 +13,11 @@ use tokio::{
 
 use super::{keep::Keep, stderr_writer::StderrHandle};
 
-/// Bytes per read.
 const CHUNK_BYTES: usize = 16 * 1024;
-/// How long processes that a command left behind may still write to its output.
+/// Time for processes that a command left behind to write.
 const LINGER_TIME: Duration = Duration::from_secs(1);
 
-/// Reads one pipe of a command. Later output is read and dropped, so that no process gets SIGPIPE.
+/// Output after the end is read and dropped, so that no process gets SIGPIPE.
 #[derive(Debug)]
 pub(crate) struct PipeReader<K> {
     kept: Arc<Mutex<Option<K>>>,
@@ -26,7 +25,7 @@ pub(crate) struct PipeReader<K> {
 }
 
 impl<K: Keep> PipeReader<K> {
-    /// Starts to read. With a `writer`, the output is also written to stderr.
+    /// With a `writer`, the output is also written to stderr.
     pub(crate) fn start(
         pipe: impl AsyncRead + Send + Unpin + 'static,
         keep: K,
@@ -37,14 +36,14 @@ impl<K: Keep> PipeReader<K> {
         Self { kept, end }
     }
 
-    /// Returns the kept output after the command has ended.
+    /// Call it after the command has ended.
     pub(crate) async fn finish(self) -> K {
         let _ = timeout(LINGER_TIME, self.end).await;
         lock(&self.kept).take().unwrap_or_default()
     }
 }
 
-/// Returns the outputs of a command that has ended. A pipe that was not read has none.
+/// A pipe that was not read has no output.
 pub(super) async fn finish<K: Keep>(stdout: Option<PipeReader<K>>, stderr: Option<PipeReader<K>>) -> (K, K) {
     let finish = async |reader: Option<PipeReader<K>>| match reader {
         Some(reader) => reader.finish().await,

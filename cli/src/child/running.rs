@@ -1,5 +1,5 @@
-//! A command as a direct child of this process. This process stays to renew the lease, to keep the
-//! output, or to end the command in time.
+//! A command as a direct child of this process, which renews the lease, keeps the output, or ends
+//! the command in time.
 
 use std::{
     io,
@@ -19,16 +19,15 @@ use super::{
 };
 use crate::{clock::expired, exit::Failure, signals::Signal};
 
-/// Time from SIGTERM to SIGKILL if a command exceeds its timeout.
+/// From SIGTERM to SIGKILL if a command exceeds its timeout.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Registers a handler for SIGCHLD: if SIGCHLD is ignored, the system discards exit codes.
+/// If SIGCHLD is ignored, the system discards exit codes.
 pub(crate) fn expect_children() -> Result<(), Failure> {
     let listening = flag::register(SIGCHLD, Arc::new(AtomicBool::new(false)));
     listening.map(drop).map_err(|error| Failure::os("cannot listen to SIGCHLD", &error))
 }
 
-/// A command that was started.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
@@ -37,7 +36,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts a command. Output to pipes is captured.
+    /// Output to pipes is captured.
     pub(crate) fn start(mut command: Command) -> io::Result<Self> {
         let mut child = command.spawn()?;
         let stdout = child.stdout.take().map(|pipe| PipeReader::start(pipe, Captured::default(), None));
@@ -45,7 +44,7 @@ impl Running {
         Ok(Self { child, stdout, stderr })
     }
 
-    /// Waits for the end, forwards signals to the command, and ends it after `timeout`.
+    /// Forwards signals to the command.
     pub(crate) async fn wait(
         &mut self,
         timeout: Option<Duration>,
@@ -80,7 +79,6 @@ impl Running {
         }
     }
 
-    /// Returns the captured stdout and stderr after the end.
     pub(crate) async fn output(self) -> (Captured, Captured) {
         pipe::finish(self.stdout, self.stderr).await
     }

@@ -7,16 +7,14 @@ use tokio::sync::mpsc;
 
 use crate::exit::Failure;
 
-/// Maximum pieces that wait to be written.
 const MAX_PENDING_PIECES: usize = 64;
-/// Maximum bytes of a line. A longer one is written in pieces.
+/// A longer line is written in pieces.
 const MAX_LINE_BYTES: usize = 16 * 1024;
-/// Bytes that a write to a pipe keeps together, by the guarantees of Linux and POSIX.
+/// Linux and POSIX guarantee these.
 const ATOMIC_WRITE_BYTES: usize = if cfg!(target_os = "linux") { 4096 } else { 512 };
-/// How long the end waits for pending writes.
+/// Time limit for pending writes at the end.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The writer thread.
 #[derive(Debug)]
 pub(crate) struct StderrWriter {
     pieces: mpsc::Sender<Vec<u8>>,
@@ -40,12 +38,11 @@ impl StderrWriter {
         Ok(Self { pieces, written })
     }
 
-    /// Makes a handle for one command.
     pub(crate) fn handle(&self) -> StderrHandle {
         StderrHandle::of(self.pieces.clone())
     }
 
-    /// Waits until everything is written, at most [`FLUSH_TIMEOUT`].
+    /// Waits for pending writes, at most [`FLUSH_TIMEOUT`].
     pub(crate) async fn end(self) {
         let Self { pieces, mut written } = self;
         let end = async {
@@ -56,8 +53,7 @@ impl StderrWriter {
     }
 }
 
-/// Splits lines into pieces of as many whole lines as one write keeps together. A longer line is a
-/// piece of its own.
+/// Pieces of as many whole lines as one write keeps together, or of one longer line.
 fn pieces_of(mut lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let fits = &lines[..lines.len().min(ATOMIC_WRITE_BYTES)];
@@ -70,10 +66,9 @@ fn pieces_of(mut lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Receives the text of whole lines. Of a very long line it receives the beginning.
+/// Receives whole lines, of a very long line the beginning.
 pub(crate) type LineTap = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Writes the lines of one command.
 #[derive(Clone)]
 pub(crate) struct StderrHandle {
     pieces: mpsc::Sender<Vec<u8>>,
@@ -91,12 +86,10 @@ impl fmt::Debug for StderrHandle {
 }
 
 impl StderrHandle {
-    /// Makes a handle that sends to `pieces`.
     pub(super) fn of(pieces: mpsc::Sender<Vec<u8>>) -> Self {
         Self { pieces, tap: None, begun: Vec::new(), is_continued: false }
     }
 
-    /// Also passes the lines to `tap`.
     pub(crate) fn tapped(self, tap: LineTap) -> Self {
         Self { tap: Some(tap), ..self }
     }
@@ -114,7 +107,6 @@ impl StderrHandle {
         }
     }
 
-    /// Writes the complete lines.
     pub(super) async fn write(&mut self, bytes: &[u8]) {
         self.begun.extend_from_slice(bytes);
         let whole = match self.begun.iter().rposition(|byte| *byte == b'\n') {
@@ -128,7 +120,6 @@ impl StderrHandle {
         let _ = self.pieces.send(lines).await;
     }
 
-    /// Writes the rest.
     pub(super) async fn end(mut self) {
         if !self.begun.is_empty() {
             let mut last = std::mem::take(&mut self.begun);

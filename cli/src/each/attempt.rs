@@ -17,7 +17,6 @@ use crate::{
     signals::Signal,
 };
 
-/// The reason why an attempt failed.
 #[derive(Debug)]
 pub(crate) enum Why {
     Ended(End),
@@ -30,7 +29,7 @@ pub(crate) enum Why {
 }
 
 impl Why {
-    /// The failure by which all later attempts will fail, too.
+    /// All later attempts will fail by it, too.
     pub(crate) fn for_all(&self) -> Option<&Failure> {
         match self {
             Why::Ended(End::Unable(failure))
@@ -56,7 +55,6 @@ impl fmt::Display for Why {
     }
 }
 
-/// The result of an attempt and its output.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     /// `None`: it succeeded.
@@ -81,8 +79,7 @@ impl Attempt {
         }
         let started = Running::start(command).map_err(|error| {
             let failure = cannot_execute(&name, &error);
-            // An argument is too long or contains a NUL, or the process limit is reached: the next
-            // item may succeed.
+            // With a long argument, a NUL or the process limit, the next item may succeed.
             let is_program = matches!(
                 error.kind(),
                 io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::NotADirectory
@@ -92,7 +89,6 @@ impl Attempt {
         Self { started, turn }
     }
 
-    /// Waits for the end of the command.
     pub(crate) async fn finish(
         self,
         timeout: Option<Duration>,

@@ -39,15 +39,14 @@ use crate::{
     signals::{Signal, Signals},
 };
 
-/// No item is read while this number of items wait for a retry.
+/// With as many items waiting for a retry, no item is read.
 const MAX_RESTING: usize = 1000;
-/// No item is read while this number of outputs wait for the outputs of earlier items.
+/// With as many outputs waiting for earlier ones, no item is read.
 const MAX_HELD: usize = 100_000;
 
 /// Two signals within this time count once: some programs signal the process and its group.
 const SIGNAL_WINDOW: Duration = Duration::from_millis(100);
 
-/// All items that are not done.
 pub(crate) struct Flow<'a> {
     options: &'a Each,
     queue: &'a IntervalQueue,
@@ -124,8 +123,8 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Runs all items, or as many as possible. Returns why it stopped before the end of the input,
-    /// and the items whose output may not be written yet.
+    /// Runs as many items as possible. Returns why it stopped before the end of the input, and the
+    /// items whose output may not be written yet.
     pub(crate) async fn run(
         mut self,
         connection: &ConnectionState,
@@ -161,7 +160,7 @@ impl<'a> Flow<'a> {
                 Event::TooLate(limit) => self.stop(Stop::Failure(too_late(limit, connection))),
             }
             if matches!(self.stop, Some(Stop::Signal { repeated: true, .. })) {
-                // Record the commands that have ended before the rest is left running.
+                // Commands that have ended are recorded before the rest is left running.
                 while let Some(Some((number, outcome))) = self.running.next().now_or_never() {
                     self.ended(number, outcome);
                 }
@@ -299,7 +298,6 @@ impl<'a> Flow<'a> {
     }
 
     fn signal(&mut self, signal: Signal) {
-        // Fails if no command runs.
         let _ = self.signals.send(signal);
         let number = signal.number;
         if ![SIGHUP, SIGINT, SIGQUIT, SIGTERM].contains(&number) {

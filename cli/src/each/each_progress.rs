@@ -17,24 +17,21 @@ use crate::{
 };
 use interval_queue_documents::words::show;
 
-/// Minimum width in columns for a progress bar.
 const MIN_BAR_COLUMNS: u16 = 72;
 
-/// Counts of the items so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Number of items. `None`: the input has not ended.
+    /// `None`: the input has not ended.
     pub(crate) total: Option<u64>,
     pub(crate) done: u64,
     pub(crate) failed: u64,
-    /// Attempts after the first attempt of an item.
+    /// Attempts after the first one of an item.
     pub(crate) retried: u64,
     pub(crate) running: u64,
-    /// Mean time between the latest starts.
+    /// Mean of the latest starts.
     pub(crate) gap: Option<Duration>,
 }
 
-/// Shared counts.
 #[derive(Clone, Debug)]
 pub(crate) struct Board {
     counts: Arc<Mutex<Counts>>,
@@ -55,7 +52,6 @@ impl Board {
     }
 }
 
-/// A line on the terminal.
 #[derive(Debug)]
 pub(crate) struct Progress {
     board: Board,
@@ -69,7 +65,6 @@ impl Progress {
         Self { board, bar, drawn: None }
     }
 
-    /// Redraws the line if it has changed.
     pub(crate) fn refresh(&mut self) {
         let counts = self.board.counts();
         let text = text(counts, self.board.connection.expectation());
@@ -88,12 +83,10 @@ impl Progress {
         self.bar.set_message(text);
     }
 
-    /// Runs `act` while the line is hidden.
     pub(crate) fn aside<T>(&self, act: impl FnOnce() -> T) -> T {
         self.bar.suspend(act)
     }
 
-    /// Removes the line.
     pub(crate) fn clear(self) {
         self.bar.finish_and_clear();
     }

@@ -6,7 +6,6 @@ use tokio::time::Instant;
 
 use crate::exit::Failure;
 
-/// The reason why nothing more is started.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Signal {

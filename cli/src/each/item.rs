@@ -6,20 +6,16 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
 use super::attempt::Why;
 
-/// An item that was read and is not done.
 #[derive(Debug)]
 pub(crate) struct Item {
-    /// Position in the input, counted from 0.
+    /// Counted from 0.
     pub(crate) number: u64,
     pub(crate) value: OsString,
-    /// Delays before the next attempts.
     pub(crate) delays: ExponentialBackoff,
-    /// Why the last attempt failed.
     pub(crate) why: Option<Why>,
 }
 
 impl Item {
-    /// Creates an item with at most `retry` retries.
     pub(crate) fn new(number: u64, value: OsString, retry: u32) -> Self {
         Self { number, value, delays: delays(retry), why: None }
     }

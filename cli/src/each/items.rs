@@ -22,14 +22,12 @@ use tokio::task::JoinHandle;
 use super::overlong::{Keeping, Overlong, longest_argument};
 use crate::exit::{Failure, IOERR};
 
-/// Bytes per read.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// No input is read while this number of bytes is buffered.
+/// With as many bytes buffered, no input is read.
 const READ_AHEAD_BYTES: usize = 256 * 1024;
 /// Delay before a non-blocking input is read again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The end of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Separator {
     /// A newline, optionally after a carriage return. Empty lines are skipped.
@@ -66,7 +64,6 @@ impl Separator {
     }
 }
 
-/// The next part of the input.
 #[derive(Debug)]
 pub(crate) enum Next {
     Item(OsString),
@@ -83,7 +80,6 @@ impl Next {
     }
 }
 
-/// The input.
 #[derive(Debug)]
 pub(crate) struct Items {
     separator: Separator,
@@ -108,7 +104,6 @@ enum Source {
 }
 
 impl Items {
-    /// Reads items from stdin.
     pub(crate) fn of_stdin(separator: Separator, keeping: Keeping) -> Result<Self, Failure> {
         let stdin = io::stdin().as_fd().try_clone_to_owned();
         let stdin = stdin.map_err(|error| Failure::os("cannot read the standard input", &error))?;
@@ -128,29 +123,26 @@ impl Items {
         }
     }
 
-    /// Returns the next item if it has been read.
+    /// `None`: no item has been read yet.
     pub(crate) fn take(&mut self) -> Option<Next> {
         let item = self.ready.pop_front()?;
         self.size -= item.size();
         Some(item)
     }
 
-    /// Number of items that were read and not taken.
+    /// Read and not taken.
     pub(crate) fn ready(&self) -> usize {
         self.ready.len()
     }
 
-    /// Whether all of the input has been read.
     pub(crate) fn is_read(&self) -> bool {
         matches!(self.source, Source::Ended)
     }
 
-    /// Whether to read more now.
     pub(crate) fn has_room(&self) -> bool {
         !self.is_read() && self.size < READ_AHEAD_BYTES
     }
 
-    /// The error that ended the input early.
     pub(crate) fn failure(&mut self) -> Option<Failure> {
         self.failure.take()
     }
@@ -198,7 +190,7 @@ impl Items {
                 self.end_item();
             }
         }
-        // The limit does not count a carriage return at the end.
+        // A carriage return at the end does not count.
         if self.begun.len() > longest_argument() + 1 {
             let begun = std::mem::take(&mut self.begun);
             self.overlong = Some(self.too_long(&begun));
@@ -232,13 +224,12 @@ impl Items {
         self.failure = Some(failure);
     }
 
-    /// Whether stdin is a file, which can be read without waiting.
+    /// A file can be read without waiting.
     pub(crate) fn is_file() -> bool {
         metadata().is_some_and(|metadata| metadata.is_file())
     }
 }
 
-/// Whether stdin is the file at `path`.
 pub(crate) fn input_is(path: &Path) -> bool {
     let id = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
     let regular = |metadata: &std::fs::Metadata| metadata.is_file();

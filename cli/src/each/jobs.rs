@@ -5,12 +5,11 @@ use rustix::process::{Resource, getrlimit};
 use super::{each_args::Each, output::Grouping};
 use crate::exit::report;
 
-/// Default of `--jobs`.
 const DEFAULT_JOBS: usize = 64;
-/// Open files reserved for the store, the standard streams and starting commands.
+/// Used by the store, the standard streams and starting commands.
 const RESERVED_FILES: u64 = 40;
 
-/// Maximum commands at once, by `--jobs` and the limit of open files.
+/// Limited by `--jobs` and the limit of open files.
 pub(crate) fn most_at_once(each: &Each) -> usize {
     let wanted = each.jobs.map_or(DEFAULT_JOBS, usize::from);
     let Some(files) = getrlimit(Resource::Nofile).current else { return wanted };

@@ -1,9 +1,5 @@
-//! `each`: runs a command for each item of the input, at the rate of the queue.
-//!
-//! `items` reads the input. `each_flow` gives the items their turns, at most `jobs` at once, until
-//! there is an `each_stop`. `template` makes the command for an `item`, and `attempt` runs it.
-//! `output` prints its output, and `spool` holds it until earlier items are printed. `overlong`
-//! items fit no command. `tally` counts results, `each_progress` shows them.
+//! `each`: runs a command for each item of the input, at the rate of the queue. `each_flow` gives
+//! the `items` their turns, `attempt` runs their commands, and `output` prints.
 
 mod attempt;
 mod each_args;
@@ -47,7 +43,7 @@ use crate::{
     signals::Signals,
 };
 
-/// How long a second signal waits for the terminal to be cleared.
+/// A second signal waits as long for the terminal to be cleared.
 const CLEAR_TIMEOUT: Duration = Duration::from_millis(200);
 
 pub(crate) async fn run(each: Each) -> Result<Ending, Failure> {

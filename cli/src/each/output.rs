@@ -23,10 +23,8 @@ use crate::{
     exit::{Failure, Stdout, report},
 };
 
-/// Interval between redraws of the progress.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(150);
 
-/// How the outputs of commands are separated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grouping {
     /// Each output is printed as a whole when its command has ended.
@@ -37,24 +35,20 @@ pub(crate) enum Grouping {
     None,
 }
 
-/// The output of a command.
 #[derive(Debug)]
 pub(crate) struct Printout {
-    /// Number of its item, counted from 0. `None`: the item will print more, so this part is
-    /// printed at once.
+    /// Counted from 0. `None`: the item will print more, so this part is printed at once.
     pub(crate) item: Option<u64>,
     pub(crate) stdout: Captured,
     pub(crate) stderr: Captured,
 }
 
-/// Whether the stdout of an item was written.
 #[derive(Debug)]
 pub(crate) struct Fate {
     pub(crate) item: u64,
     pub(crate) written: io::Result<()>,
 }
 
-/// Reports of the printing thread.
 #[derive(Debug)]
 pub(crate) enum OutputEvent {
     Fate(Fate),
@@ -69,7 +63,6 @@ enum Message {
     End,
 }
 
-/// The printing thread.
 #[derive(Debug)]
 pub(crate) struct Output {
     messages: mpsc::Sender<Message>,
@@ -97,15 +90,15 @@ impl Output {
         Ok(Self { messages, broken: broken.fuse(), fates, ended, held })
     }
 
-    /// Prints the output of a command. The receiver resolves when the output takes no more memory.
+    /// The receiver resolves when the output takes no more memory.
     pub(crate) fn print(&self, printout: Printout) -> oneshot::Receiver<()> {
         let (done, printed) = oneshot::channel();
-        // If the thread has ended, the sender is dropped, which resolves the receiver as well.
+        // If the thread has ended, the dropped sender resolves the receiver.
         let _ = self.messages.send(Message::Print(printout, done));
         printed
     }
 
-    /// Returns a writer of lines to stderr that does not break the progress or other output.
+    /// Does not break the progress or other output.
     pub(crate) fn line_writer(&self) -> impl Fn(&str) + Send + Sync + 'static {
         let messages = self.messages.clone();
         move |line| {
@@ -115,13 +108,11 @@ impl Output {
         }
     }
 
-    /// Number of outputs that wait for the outputs of earlier items.
+    /// Outputs that wait for earlier ones.
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Waits for the next report.
-    ///
     /// # Cancel safety
     ///
     /// Cancel safe: no report is lost.
@@ -135,18 +126,16 @@ impl Output {
         }
     }
 
-    /// Returns a fate that is already known.
     pub(crate) fn fate(&mut self) -> Option<Fate> {
         self.fates.try_recv().ok()
     }
 
-    /// Prints the remaining output and removes the progress.
+    /// Removes the progress.
     pub(crate) async fn end(&mut self) {
         let _ = self.messages.send(Message::End);
         let _ = (&mut self.ended).await;
     }
 
-    /// Shows the progress from now on.
     pub(crate) fn show(&self, board: Board) {
         let _ = self.messages.send(Message::Show(board));
     }
@@ -274,7 +263,6 @@ impl Screen {
     }
 }
 
-/// Copies an I/O error.
 fn again(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
@@ -282,8 +270,8 @@ fn again(error: &io::Error) -> io::Error {
     }
 }
 
-/// Copies `source` to `target`. If `ends_lines` is set, an unterminated last line gets a newline,
-/// or the progress bar would overwrite it.
+/// With `ends_lines`, an unterminated last line gets a newline, or the progress bar would overwrite
+/// it.
 fn copy(source: &mut impl Read, target: &mut impl Write, ends_lines: bool) -> io::Result<()> {
     let mut target = LineEnd { ends_lines, target, last: b'\n' };
     io::copy(source, &mut target)?;
@@ -293,7 +281,6 @@ fn copy(source: &mut impl Read, target: &mut impl Write, ends_lines: bool) -> io
     target.flush()
 }
 
-/// A writer that remembers its last byte.
 struct LineEnd<'a, W> {
     target: &'a mut W,
     last: u8,

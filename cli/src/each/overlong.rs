@@ -1,5 +1,5 @@
-//! An item that is too long for any command. Its length is known, and its text is kept on disk if
-//! it is to be written to a file.
+//! An item that is too long for any command. Its text is kept on disk if it is to be written to a
+//! file.
 
 use std::{
     fs::File,
@@ -8,7 +8,7 @@ use std::{
 
 use super::items::Separator;
 
-/// Bytes that are kept to be printed.
+/// Kept to be printed.
 const BEGINNING_BYTES: usize = 256;
 
 /// Maximum bytes of an argument.
@@ -18,21 +18,19 @@ pub(crate) fn longest_argument() -> usize {
     32 * rustix::param::page_size() - 1
 }
 
-/// Maximum bytes of an argument on this system. A shorter one may still be rejected when its
-/// command starts.
+/// A shorter argument may still be rejected when its command starts.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn longest_argument() -> usize {
     1024 * 1024
 }
 
-/// Whether the text of overlong items is kept.
+/// The text of overlong items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keeping {
     Whole,
     Beginning,
 }
 
-/// An item that is too long to be an argument.
 #[derive(Debug)]
 pub(crate) struct Overlong {
     pub(crate) beginning: Vec<u8>,
@@ -49,7 +47,7 @@ impl Overlong {
         Self { beginning: Vec::new(), length: 0, separator, seems_wrongly_cut: false, kept }
     }
 
-    /// Appends bytes. Blocks on the disk.
+    /// Blocks on the disk.
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
         let room = (BEGINNING_BYTES - self.beginning.len()).min(bytes.len());
         self.beginning.extend_from_slice(&bytes[..room]);
@@ -62,7 +60,6 @@ impl Overlong {
         }
     }
 
-    /// A hint to the user.
     pub(crate) fn hint(&self) -> &'static str {
         match self.separator {
             _ if !self.seems_wrongly_cut => "",
@@ -71,7 +68,6 @@ impl Overlong {
         }
     }
 
-    /// Writes the whole item.
     pub(crate) fn write_to(self, target: &mut impl Write) -> io::Result<()> {
         match self.kept {
             Some(kept) => {

@@ -9,7 +9,7 @@ use std::{
 
 use crate::child::{Captured, Section};
 
-/// Waiting outputs, by item number.
+/// Outputs by item number.
 #[derive(Debug, Default)]
 pub(crate) struct Spool {
     file: Option<Arc<File>>,
@@ -18,7 +18,7 @@ pub(crate) struct Spool {
     next: u64,
 }
 
-/// The position of an output in the file: its stdout, then its stderr.
+/// Position in the file: stdout, then stderr.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     at: u64,
@@ -27,23 +27,18 @@ struct Held {
 }
 
 impl Spool {
-    /// Whether the output of this item is due.
     pub(crate) fn is_next(&self, number: u64) -> bool {
         number == self.next
     }
 
-    /// Marks the output of the next item as printed.
     pub(crate) fn advance(&mut self) {
         self.next += 1;
     }
 
-    /// Number of waiting outputs.
     pub(crate) fn len(&self) -> usize {
         self.held.len()
     }
 
-    /// Stores an output.
-    ///
     /// # Errors
     ///
     /// The disk failed. The output is lost.
@@ -65,7 +60,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Returns the next item with its stdout and stderr if they are stored.
+    /// `None`: the next item is not stored.
     pub(crate) fn next(&mut self) -> Option<(u64, Text, Text)> {
         let number = self.next;
         let held = self.held.remove(&number)?;
@@ -74,7 +69,7 @@ impl Spool {
         Some((number, stdout, stderr))
     }
 
-    /// Returns the first stored item with its stdout and stderr, even if earlier items are missing.
+    /// The first stored item, even if earlier items are missing.
     pub(crate) fn first(&mut self) -> Option<(u64, Text, Text)> {
         let (number, held) = self.held.pop_first()?;
         let (stdout, stderr) = self.sections(held);
@@ -94,7 +89,6 @@ impl Spool {
     }
 }
 
-/// One stream of a stored output.
 #[derive(Debug)]
 pub(crate) struct Text(Option<Section>);
 

@@ -25,14 +25,10 @@ use crate::{
 };
 use interval_queue_documents::words::about;
 
-/// Maximum failed items in the summary.
 const MAX_LISTED_ITEMS: usize = 10;
-/// Number of starts from which the rate is measured.
 const MEASURED_STARTS: usize = 30;
-/// Maximum characters of an item in the summary.
 const MAX_ITEM_CHARS: usize = 80;
 
-/// The counts, and the file of items that are not done.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) counts: Counts,
@@ -52,7 +48,6 @@ pub(crate) struct Tally {
     undone: Option<Undone>,
 }
 
-/// The file of items that are not done.
 #[derive(Debug)]
 struct Undone {
     path: PathBuf,
@@ -62,7 +57,6 @@ struct Undone {
 }
 
 impl Tally {
-    /// Creates the file if `path` is given.
     pub(crate) fn new(path: Option<&Path>, separator: Separator, now: Instant) -> Result<Self, Failure> {
         let undone = path.map(|path| Undone::create(path, separator)).transpose()?;
         Ok(Self {
@@ -91,14 +85,12 @@ impl Tally {
         self.counts.gap = (now - first).checked_div(gaps);
     }
 
-    /// Records an item that failed for good.
     pub(crate) fn failed(&mut self, item: &OsStr, why: &Why) {
         self.count_failed(item, why);
         self.write_down(item);
         self.flush();
     }
 
-    /// Records an item that is too long for any command.
     pub(crate) fn overlong(&mut self, item: Overlong) {
         let why = Why::TooLong { bytes: item.length, hint: item.hint() };
         self.count_failed(OsStr::from_bytes(&item.beginning), &why);
@@ -117,20 +109,19 @@ impl Tally {
         }
     }
 
-    /// Records an item whose command succeeded, but whose output was not written completely.
+    /// The command succeeded, but its output was not written completely.
     pub(crate) fn output_lost(&mut self, item: &OsStr, error: io::Error) {
         self.counts.done -= 1;
         self.failed(item, &Why::OutputLost(error));
     }
 
-    /// Records an item that was read, but not started.
     pub(crate) fn left(&mut self, item: &OsStr) {
         self.left += 1;
         self.remember("not started", item);
         self.write_down(item);
     }
 
-    /// Records an item whose command is left running.
+    /// Its command is left running.
     pub(crate) fn cut_off(&mut self, item: &OsStr) {
         self.cut_off += 1;
         self.remember("left running", item);
@@ -143,23 +134,19 @@ impl Tally {
         }
     }
 
-    /// Whether items are written to a file.
     pub(crate) fn has_file(&self) -> bool {
         self.undone.is_some()
     }
 
-    /// Whether all items are done.
     pub(crate) fn is_complete(&self) -> bool {
         self.counts.failed + self.left + self.cut_off == 0
     }
 
-    /// Completes the file.
     pub(crate) fn close(&mut self) -> Result<(), Failure> {
         self.flush();
         self.undone.as_ref().and_then(|undone| undone.failure.clone()).map_or(Ok(()), Err)
     }
 
-    /// The lines of the summary.
     pub(crate) fn lines(&self, now: Instant) -> Vec<String> {
         let Counts { done, failed, retried, .. } = self.counts;
         let items = done + failed + self.left + self.cut_off;
@@ -257,7 +244,6 @@ impl Undone {
     }
 }
 
-/// Formats an item for a terminal.
 fn shown(item: &OsStr) -> String {
     let text = format!("{item:?}");
     match text.char_indices().nth(MAX_ITEM_CHARS) {

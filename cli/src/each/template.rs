@@ -11,7 +11,7 @@ use crate::{
     program::Program,
 };
 
-/// A program and its arguments, some of which contain the placeholder.
+/// Some arguments contain the placeholder.
 #[derive(Debug)]
 pub(crate) struct Template {
     program: Program,
@@ -19,7 +19,7 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// Finds the program, as `run` does.
+    /// Finds the program as `run` does.
     pub(crate) fn find(words: &[OsString], placeholder: &str) -> Result<Self, Failure> {
         if let Some(name) = words.first()
             && contains(name, placeholder)
@@ -39,7 +39,6 @@ impl Template {
         &self.program
     }
 
-    /// Makes the command for an item.
     pub(crate) fn command(&self, item: &OsStr) -> Command {
         self.program.command(self.program.args().iter().map(|arg| filled(arg, &self.placeholder, item)))
     }
@@ -49,7 +48,7 @@ fn contains(word: &OsStr, placeholder: &str) -> bool {
     word.as_bytes().windows(placeholder.len()).any(|window| window == placeholder.as_bytes())
 }
 
-/// Replaces each placeholder in the word by the item. A placeholder within the item is kept.
+/// A placeholder within the item is kept.
 fn filled(word: &OsStr, placeholder: &str, item: &OsStr) -> OsString {
     let (mut rest, mut filled) = (word.as_bytes(), Vec::new());
     while let Some(first) = rest.first() {

@@ -1,7 +1,4 @@
 //! `schedule`: tasks that are added again and again.
-//!
-//! `schedule_args` is the command line, `schedule_list` prints schedules, `schedule_words` formats
-//! rules and times.
 
 mod schedule_args;
 mod schedule_list;
@@ -44,7 +41,6 @@ async fn add(add: &Add) -> Result<(), Failure> {
     } else {
         let queue = add.target.created_tasks().await?;
         queue.set_schedule(schedule).await?;
-        // Next runs by the clock of the store.
         let stored = queue.schedules().await?.into_iter().find(|stored| stored.name == add.name);
         if stored.as_ref().is_some_and(|stored| stored.paused) {
             report(&format!("{} is paused: `interval-queue schedule resume` ends it", add.name));

@@ -205,7 +205,6 @@ fn payload(text: &str) -> Result<Json, String> {
 }
 
 impl Add {
-    /// The tasks that the schedule adds at each instant.
     pub(super) fn template(&self) -> Result<Template, Failure> {
         Ok(match &self.flow {
             Some(file) => read_flow(file)?.add_to(Flow::new()).into(),
@@ -213,7 +212,7 @@ impl Add {
         })
     }
 
-    /// Returns `None` without a rule, which clap rejects before.
+    /// `None`: without a rule, which clap rejects before.
     pub(super) fn schedule(&self, template: Template) -> Option<Schedule> {
         let name = self.name.as_str();
         let schedule = match (self.every, &self.cron, self.after_end) {
@@ -227,7 +226,6 @@ impl Add {
         Some(if self.paused { schedule.paused() } else { schedule })
     }
 
-    /// The time zone in which runs are printed.
     pub(super) fn zone(&self) -> Option<&str> {
         self.zone.as_deref()
     }

@@ -34,7 +34,7 @@ pub(super) async fn list(list: &List) -> Result<(), Failure> {
     print(&table(["SCHEDULE", "WHEN", "NEXT", "LAST TASK", "STATE"], &rows, room()))
 }
 
-/// The states of the last tasks that are still stored.
+/// Only last tasks that are still stored.
 async fn states(queue: &TaskQueue, all: &[StoredSchedule]) -> Result<HashMap<TaskId, State>, Failure> {
     let last: Vec<_> = all.iter().filter_map(|schedule| schedule.last).collect();
     let mut states = HashMap::new();

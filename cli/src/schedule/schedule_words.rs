@@ -7,7 +7,7 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use interval_queue_documents::words::show;
 
-/// Formats an instant in this zone, or in UTC.
+/// `None`: UTC.
 pub(super) fn time(at: SystemTime, zone: Option<&str>) -> String {
     let Ok(at) = Timestamp::try_from(at) else { return "far away".into() };
     match zone.map(TimeZone::get) {
@@ -16,7 +16,6 @@ pub(super) fn time(at: SystemTime, zone: Option<&str>) -> String {
     }
 }
 
-/// Formats a rule.
 pub(super) fn rule(rule: &Rule) -> String {
     match rule {
         Rule::Every { every_us, offset_us } if offset_us.get() > 0 => {
@@ -29,7 +28,6 @@ pub(super) fn rule(rule: &Rule) -> String {
     }
 }
 
-/// The time zone of a rule.
 pub(super) fn zone(rule: &Rule) -> Option<&str> {
     match rule {
         Rule::Cron { zone, .. } => Some(zone),

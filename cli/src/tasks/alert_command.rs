@@ -17,10 +17,10 @@ use crate::{
     program::Program,
 };
 
-/// Added to the lease of the guard, whose first three quarters must outlast the timeout.
+/// The first three quarters of the guard's lease must outlast the timeout.
 const LEASE_MARGIN: Duration = Duration::from_secs(60);
 
-/// CMD, under a guard that ends it with its process group.
+/// Under a guard that ends it with its process group.
 pub(super) struct AlertCommand {
     words: Vec<OsString>,
     timeout: Duration,
@@ -28,7 +28,7 @@ pub(super) struct AlertCommand {
 }
 
 impl AlertCommand {
-    /// Returns `None` without words.
+    /// `None`: no words.
     ///
     /// # Errors
     ///
@@ -42,9 +42,8 @@ impl AlertCommand {
         Ok(Some(Self { words: words.to_vec(), timeout, stderr: StderrWriter::start()? }))
     }
 
-    /// Runs CMD to its end or its timeout, and prints its output. A failed CMD is reported, and the
-    /// result is false.
-    /// `status`: `None` is `null` on stdin.
+    /// Prints its output. False: CMD failed, which is reported. `status`: `None` is `null` on
+    /// stdin.
     pub(super) async fn run(
         &self,
         queue: &QueueName,
@@ -68,7 +67,6 @@ impl AlertCommand {
         Ok(true)
     }
 
-    /// Waits until the stderr of CMD is written.
     pub(super) async fn end(self) {
         self.stderr.end().await;
     }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The last known state of a condition.
 #[derive(Debug, Default)]
 pub(super) struct AlertEdge {
     holds: bool,
@@ -12,7 +11,6 @@ pub(super) struct AlertEdge {
     last: Option<Instant>,
 }
 
-/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     /// The condition became true, or still holds after the repeat interval.
@@ -23,7 +21,7 @@ pub(super) enum Due {
 }
 
 impl AlertEdge {
-    /// Records a check. `every`: the repeat interval; `None`: no repeats.
+    /// `every`: the repeat interval; `None`: no repeats.
     pub(super) fn checked(&mut self, holds: bool, now: Instant, every: Option<Duration>) -> Due {
         let is_due = |last: Instant| every.is_some_and(|every| now.duration_since(last) >= every);
         let held = std::mem::replace(&mut self.holds, holds);
@@ -40,7 +38,7 @@ impl AlertEdge {
         }
     }
 
-    /// Makes the alert due at the next check: it has reached nobody.
+    /// The alert has reached nobody: it is due at the next check.
     pub(super) fn forget(&mut self) {
         self.last = None;
     }

@@ -1,19 +1,18 @@
-//! The stored tasks, schedules and settings of a queue: `list` shows them, and `delete` deletes
-//! them.
+//! The stored tasks, schedules and settings of a queue, for `list` and `delete`.
 
 use interval_queue_tasks::{Overview, Settings, TaskQueue};
 
 use super::summary::Summary;
 use crate::exit::Failure;
 
-/// The content of a queue, without ids of purged tasks.
+/// Ids of purged tasks do not count.
 pub(crate) struct Content {
     pub(crate) overview: Overview,
     schedules: usize,
 }
 
 impl Content {
-    /// Returns `None` if only ids of purged tasks are stored, or nothing.
+    /// `None`: nothing, or only ids of purged tasks.
     pub(crate) async fn of(queue: &TaskQueue, overview: Overview) -> Result<Option<Self>, Failure> {
         let stored = Self { schedules: queue.schedules().await?.len(), overview };
         Ok((!stored.is_blank()).then_some(stored))
@@ -30,12 +29,11 @@ impl Content {
         Summary::of(&self.overview, None)
     }
 
-    /// The reason why the queue cannot be deleted now.
+    /// Why the queue cannot be deleted now.
     pub(crate) fn in_use(&self) -> Option<String> {
         TaskQueue::in_use(&self.overview)
     }
 
-    /// Formats the parts that would be deleted.
     pub(crate) fn in_words(&self) -> String {
         let summary = self.summary();
         let tasks = summary.is_stored().then(|| format!("its tasks, {}", summary.in_words()));

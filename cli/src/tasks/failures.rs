@@ -19,7 +19,6 @@ use crate::{
     place::without_secrets,
 };
 
-/// Maximum characters of an error.
 const MAX_ERROR_CHARS: usize = 300;
 
 pub(super) async fn failures(target: &Target, args: &task_args::Failures) -> Result<(), Failure> {
@@ -39,7 +38,7 @@ pub(super) async fn failures(target: &Target, args: &task_args::Failures) -> Res
     print_as_it_is(text(&failures, target, &args.selector).as_bytes())
 }
 
-/// Formats the failures of a whole queue. Returns `None` if nothing failed.
+/// `None`: nothing failed.
 pub(crate) async fn failures_text(target: &Target) -> Result<Option<String>, Failure> {
     let Some((queue, _)) = target.tasks_if_any().await? else { return Ok(None) };
     let failures = queue.failures(&Selector::states([State::Failed])).await?;
@@ -59,7 +58,6 @@ fn text(failures: &Failures, target: &Target, selector: &SelectorArgs) -> String
             None if error.is_empty() => "(no text)".to_owned(),
             None => error,
         };
-        // Writing to a string cannot fail.
         let _ = writeln!(page, "{}: {error}", how_many(group));
         let _ = writeln!(page, "  {}; {when}, one is {}", kinds.join(", "), group.example);
         let _ = writeln!(page, "  {}\n", again(group, target, selector));
@@ -78,7 +76,7 @@ fn how_many(group: &Group) -> String {
     failed.into_iter().chain(retrying).collect::<Vec<_>>().join(", ")
 }
 
-/// The command that retries the failed tasks of a group. It works wherever it is pasted.
+/// It works wherever it is pasted.
 fn again(group: &Group, target: &Target, selector: &SelectorArgs) -> String {
     if group.count == 0 {
         return "all of them wait for a retry".into();
@@ -103,7 +101,6 @@ fn again(group: &Group, target: &Target, selector: &SelectorArgs) -> String {
     command
 }
 
-/// The other options of the selector.
 fn options(selector: &SelectorArgs) -> Vec<(&'static str, String)> {
     let mut options: Vec<_> = selector.kinds.iter().map(|kind| ("kind", kind.to_string())).collect();
     options.extend(selector.tags.iter().map(|tag| ("tag", tag.to_string())));

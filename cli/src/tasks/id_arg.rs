@@ -6,7 +6,7 @@ use interval_queue_tasks::{MIN_SUFFIX, TaskId, TaskQueue};
 
 use crate::exit::Failure;
 
-/// The id of a task, or the last characters of the id of one stored task.
+/// Or the last characters of the id of one stored task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum IdArg {
     Whole(TaskId),
@@ -41,7 +41,7 @@ impl FromStr for IdArg {
 }
 
 impl IdArg {
-    /// The id of the task. Only the end of an id is looked up.
+    /// Only the end of an id is looked up.
     pub(super) async fn id(&self, queue: &TaskQueue) -> Result<TaskId, Failure> {
         match self {
             Self::Whole(id) => Ok(*id),

@@ -6,7 +6,7 @@ use interval_queue::Micros;
 use interval_queue_documents::words::show;
 use interval_queue_tasks::{Kind, PolicyOverride, Settings, SettingsChange};
 
-/// The change that gives the kind these parts; parts that are not given stay.
+/// Parts that are not given stay.
 pub(super) fn change(kind: &Kind, given: PolicyOverride, inherit: bool, now: &Settings) -> SettingsChange {
     let stored = now.kinds.get(kind).copied().unwrap_or_default();
     let kept = if inherit { PolicyOverride::default() } else { stored };
@@ -21,8 +21,7 @@ pub(super) fn change(kind: &Kind, given: PolicyOverride, inherit: bool, now: &Se
     SettingsChange { kinds, ..SettingsChange::default() }
 }
 
-/// The differences of all kinds between two settings. Another process may change the other kinds
-/// meanwhile.
+/// Only differences, because another process may change the other kinds meanwhile.
 pub(super) fn differences(now: &Settings, wanted: &Settings) -> BTreeMap<Kind, PolicyOverride> {
     let own = |settings: &Settings, kind: &Kind| settings.kinds.get(kind).copied().unwrap_or_default();
     let all = now.kinds.keys().chain(wanted.kinds.keys());
@@ -30,7 +29,6 @@ pub(super) fn differences(now: &Settings, wanted: &Settings) -> BTreeMap<Kind, P
     changed.map(|kind| (kind.clone(), own(wanted, kind))).collect()
 }
 
-/// Formats one line per kind.
 pub(super) fn lines(settings: &Settings) -> String {
     settings.kinds.iter().map(|(kind, own)| format!("\nkind {kind}: {}", parts(own))).collect()
 }

@@ -1,15 +1,6 @@
-//! `tasks`: shows and changes the stored tasks of a queue.
-//!
-//! `task_args` and `verb_args` are the command line, and `opened` opens the queue. The documents of
-//! `--json`, and reasons in words, are those of `interval_queue_documents`. `queue_status` is the
-//! page of a queue, `status_lines` its part of `status` and `list`, `summary` its part of `watch`,
-//! and `content` the stored parts that `delete` deletes. `workers`, `tags`, `times` and `failures`
-//! print the workers, the tags, the waiting and running times, and the errors. `why` explains a
-//! waiting task, `note` adds to its log, and `follow` prints changes of state. `alerts` checks the status, which
-//! `status_reader` reads, and runs an `alert_command` at each `alert_edge`. `recount` corrects
-//! counts, `set` changes settings, and `settings` reads them from a file. `task_list`, `show`,
-//! `wait`, `verbs` and `transfer` are about single tasks and flows, and `tree` about the graph
-//! around a task.
+//! `tasks`: shows and changes the stored tasks of a queue. `task_args` and `verb_args` are the
+//! command line, and `opened` opens the queue. The documents of `--json`, and reasons in words, are
+//! those of `interval_queue_documents`.
 
 mod alert_command;
 mod alert_edge;

@@ -12,13 +12,13 @@ use crate::{
     target::bounded,
 };
 
-/// How long a read retries if the store does not answer.
+/// A read retries as long if the store does not answer.
 pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a command that takes long retries if the store does not answer.
+/// A command that takes long retries as long.
 const LONG_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl StoreArgs {
-    /// Opens the tasks of the store. Returns `None` if the store keeps no tasks.
+    /// `None`: the store keeps no tasks.
     pub(crate) async fn task_queues(&self) -> Result<Option<TaskQueues>, Failure> {
         match self.opened_tasks().await {
             Err(failure) if [CONFIG, NOINPUT].contains(&failure.code) => Ok(None),
@@ -33,25 +33,25 @@ impl StoreArgs {
 }
 
 impl Target {
-    /// The stored tasks of the queue, which is not created.
+    /// The queue is not created.
     pub(crate) async fn tasks(&self) -> Result<TaskQueue, Failure> {
         self.tasks_and_overview().await.map(|(queue, _)| queue)
     }
 
-    /// As [`tasks`](Self::tasks), with the overview that was read to find it.
+    /// With the overview that was read to find the queue.
     pub(crate) async fn tasks_and_overview(&self) -> Result<(TaskQueue, Overview), Failure> {
         let queues = self.store.opened_tasks().await?;
         queues.find(&self.queue).await?.ok_or_else(|| self.no_tasks())
     }
 
-    /// As [`tasks`](Self::tasks), for a command that goes on through an outage of the store.
+    /// For a command that goes on through an outage of the store.
     pub(crate) async fn tasks_for_long(&self) -> Result<TaskQueue, Failure> {
         let queues = self.store.opened_tasks().await?.timeout(LONG_TIMEOUT);
         let found = queues.find(&self.queue).await?;
         found.map(|(queue, _)| queue).ok_or_else(|| self.no_tasks())
     }
 
-    /// Returns `None` if the store keeps no tasks, or none of this queue.
+    /// `None`: the store keeps no tasks, or none of this queue.
     pub(crate) async fn tasks_if_any(&self) -> Result<Option<(TaskQueue, Overview)>, Failure> {
         match self.store.task_queues().await? {
             Some(queues) => Ok(queues.find(&self.queue).await?),
@@ -59,12 +59,12 @@ impl Target {
         }
     }
 
-    /// Opens the stored tasks of the queue, and creates the queue if it does not exist.
+    /// Creates the queue if it does not exist.
     pub(crate) async fn created_tasks(&self) -> Result<TaskQueue, Failure> {
         self.created_within(LONG_TIMEOUT).await
     }
 
-    /// As [`created_tasks`](Self::created_tasks), for a caller that retries and prints outages.
+    /// For a caller that retries and prints outages.
     pub(crate) async fn created_tasks_once(&self) -> Result<TaskQueue, Failure> {
         self.created_within(READ_TIMEOUT).await
     }
@@ -74,14 +74,13 @@ impl Target {
         Ok(TaskQueue::builder(self.queue.as_str()).timeout(timeout).open(&store).await?)
     }
 
-    /// As [`created_tasks`](Self::created_tasks). A new queue gets these settings.
+    /// A new queue gets these settings.
     pub(crate) async fn created_tasks_with(&self, settings: &Settings) -> Result<TaskQueue, Failure> {
         let store = self.store.store().await?;
         let builder = TaskQueue::builder(self.queue.as_str()).timeout(LONG_TIMEOUT).settings(settings);
         Ok(builder.open(&store).await?)
     }
 
-    /// The error that the queue has no stored tasks.
     pub(crate) fn no_tasks(&self) -> Failure {
         let queue = self.queue.as_str();
         let text = format!("queue {queue:?} has no tasks in this store: `interval-queue add` adds some");
@@ -89,7 +88,6 @@ impl Target {
     }
 }
 
-/// A task of the queue.
 pub(super) async fn existing(queue: &TaskQueue, id: TaskId) -> Result<Stored, Failure> {
     let missing = || {
         let text = format!("there is no task {id} in queue {:?}", queue.name().as_str());
@@ -99,13 +97,13 @@ pub(super) async fn existing(queue: &TaskQueue, id: TaskId) -> Result<Stored, Fa
 }
 
 impl SelectorArgs {
-    /// Whether only ended tasks are selected. They are as old as their end.
+    /// Only ended tasks are selected, so ages count from their end.
     pub(super) fn is_of_ended(&self) -> bool {
         !self.states.is_empty() && self.states.iter().all(|state| state.is_ended())
     }
 }
 
-/// The selector that the command line gives. Ages are by the store's clock.
+/// Ages are by the store's clock.
 pub(super) async fn selector(queue: &TaskQueue, args: &SelectorArgs) -> Result<Selector, Failure> {
     let (mut before, mut from) = (None, None);
     if args.older_than.is_some() || args.newer_than.is_some() {
@@ -136,7 +134,6 @@ pub(super) async fn selector(queue: &TaskQueue, args: &SelectorArgs) -> Result<S
     })
 }
 
-/// Rejects a selector of all tasks, unless that is intended.
 pub(super) fn require_selection(selector: &Selector, is_all_intended: bool) -> Result<(), Failure> {
     if selector.is_all() && !is_all_intended {
         let text = "no tasks are selected: give ids, select by --state, --kind, --flow, …, or give --all";

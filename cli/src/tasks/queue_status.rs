@@ -15,10 +15,8 @@ use crate::{
     table::{named, room, table},
 };
 
-/// Maximum conditions that are printed, one per line.
 const MAX_CONDITIONS: usize = 20;
 
-/// Prints the status of the queue.
 pub(super) async fn print_status(target: &Target, over: Duration, as_json: bool) -> Result<(), Failure> {
     let (queue, first) = target.tasks_and_overview().await?;
     let (overview, measured) = if over.is_zero() || Counts::of(&first).left() == 0 {
@@ -73,7 +71,7 @@ pub(super) async fn print_status(target: &Target, over: Duration, as_json: bool)
     print(&page)
 }
 
-/// A line for each condition, at most [`MAX_CONDITIONS`].
+/// At most [`MAX_CONDITIONS`] lines.
 fn in_force(also: &[Condition]) -> impl Iterator<Item = String> {
     let more = also.len().saturating_sub(MAX_CONDITIONS);
     let more = (more > 0).then(|| format!("and {more} more: --json prints them"));
@@ -84,7 +82,6 @@ pub(super) fn oldest_in_words(age: Micros) -> String {
     format!("a task has been ready for {}", words::about(age))
 }
 
-/// A row for each kind.
 fn rows(overview: &Overview) -> Vec<[String; 4]> {
     let kinds = Counts::by_kind(overview).into_iter();
     let row = |(kind, counts): (_, Counts)| {

@@ -54,7 +54,7 @@ fn line(one: &Corrected) -> String {
     format!("{kind}{}: {} counted, {} before", one.state, one.counted, one.before)
 }
 
-/// The advice about wrong counts, with a command that works wherever it is pasted.
+/// The command works wherever it is pasted.
 pub(super) fn advice(target: &Target) -> String {
     let (place, queue) = (quoted(&without_secrets(&target.store.url)), quoted(target.queue.as_str()));
     format!(

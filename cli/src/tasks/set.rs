@@ -90,7 +90,7 @@ pub(super) struct Set {
     json: bool,
 }
 
-/// The longest run. `None`: unlimited.
+/// `None`: unlimited.
 #[derive(Clone, Copy, Debug)]
 struct Timeout(Option<Duration>);
 
@@ -101,7 +101,7 @@ fn timeout(text: &str) -> Result<Timeout, String> {
     }
 }
 
-/// A maximum. `None`: unlimited.
+/// `None`: unlimited.
 #[derive(Clone, Copy, Debug)]
 struct Bound(Option<u32>);
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::kind_policy;
 use crate::exit::{DATAERR, Failure, NOINPUT};
 
-/// Reads a change from a file with some or all settings. Settings that the file does not name stay.
+/// Settings that the file does not name stay.
 pub(super) fn load(path: &Path, now: &Settings) -> Result<SettingsChange, Failure> {
     let shown = path.display();
     let text = match path.to_str() {
@@ -24,7 +24,7 @@ pub(super) fn load(path: &Path, now: &Settings) -> Result<SettingsChange, Failur
     let given: Value =
         serde_json::from_str(&text).map_err(|error| wrong(format!("it is no JSON: {error}")))?;
     let settings = Settings::from(&Document::from(now).merged(given).map_err(&wrong)?);
-    // Unchanged settings are left out: another process may change them meanwhile.
+    // Another process may change unchanged settings meanwhile.
     let max_running = settings.max_running.map_or(MaxRunning::Unlimited, MaxRunning::AtMost);
     Ok(SettingsChange {
         max_running: if settings.max_running == now.max_running { MaxRunning::Keep } else { max_running },

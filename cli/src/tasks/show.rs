@@ -27,7 +27,7 @@ pub(super) async fn show(target: &Target, show: &One) -> Result<(), Failure> {
     print_as_it_is(format!("{}{around}", text(&stored, settings)).as_bytes())
 }
 
-/// A page about a task. Its payload and result are separate.
+/// Payload and result are separate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TextPage {
     pub(crate) about: String,
@@ -35,7 +35,6 @@ pub(crate) struct TextPage {
 }
 
 impl TextPage {
-    /// Reads a task and formats its page.
     pub(crate) async fn of(target: &Target, queue: &TaskQueue, id: TaskId) -> Result<Self, Failure> {
         let mut stored = existing(queue, id).await?;
         let bodies = [("payload", stored.payload.take()), ("result", stored.result.take())];
@@ -49,12 +48,10 @@ impl TextPage {
     }
 }
 
-/// Formats a task, in a queue with these settings.
 fn text(stored: &Stored, settings: &Settings) -> String {
     let task = &stored.task;
     let mut page = String::new();
     let mut add_line = |name: &str, text: &str| {
-        // Writing to a string cannot fail.
         let _ = writeln!(page, "{name:11} {}", words::line(text));
     };
     add_line("task", &task.id.to_string());
@@ -101,7 +98,7 @@ fn text(stored: &Stored, settings: &Settings) -> String {
     page
 }
 
-/// The log, with the attempt of each line, and the number of lines that are not stored.
+/// With the attempt of each line, and the number of lines that are not stored.
 fn log_lines(log: &[LogLine]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut before: HashMap<Token, u32> = HashMap::new();
@@ -116,7 +113,6 @@ fn log_lines(log: &[LogLine]) -> Vec<String> {
     lines
 }
 
-/// The options that differ from their defaults.
 fn options(task: &StoredTask) -> Vec<(&'static str, String)> {
     let mut options = Vec::new();
     if task.priority != 0 {
@@ -155,7 +151,7 @@ fn times(task: &StoredTask) -> impl Iterator<Item = (&'static str, Micros)> {
     .filter_map(|(name, at)| Some((name, at?)))
 }
 
-/// Formats the policy in force, and which parts the task or its kind sets.
+/// The policy in force, and which parts the task or its kind sets.
 fn policy(task: &StoredTask, settings: &Settings) -> String {
     let policy = settings.policy_of(task);
     let (own, of_kind) = (task.policy, settings.kinds.get(&task.kind).copied().unwrap_or_default());

@@ -7,7 +7,6 @@ use interval_queue_tasks::{Overview, QueueStatus, StoredTask, TaskQueue};
 use super::{content::Content, queue_status::oldest_in_words};
 use crate::exit::Failure;
 
-/// The stored tasks of a queue, for `status` and `list`.
 pub(crate) struct StatusLines {
     overview: Overview,
     /// The run that began first.
@@ -15,14 +14,13 @@ pub(crate) struct StatusLines {
 }
 
 impl StatusLines {
-    /// Returns `None` if no tasks of the queue are stored.
+    /// `None`: no tasks of the queue are stored.
     pub(crate) async fn of(queue: &TaskQueue, overview: Overview) -> Result<Option<Self>, Failure> {
         let Some(Content { overview, .. }) = Content::of(queue, overview).await? else { return Ok(None) };
         let longest = queue.runs(&queue.workers().await?).await?.into_iter().next();
         Ok(Some(Self { overview, longest }))
     }
 
-    /// The counts by state.
     pub(crate) fn counts(&self) -> String {
         words::states(&Counts::of(&self.overview))
     }
@@ -32,12 +30,10 @@ impl StatusLines {
         words::facts(QueueStatus::of(&self.overview, rate).conditions())
     }
 
-    /// Whether some tasks have not ended.
     pub(crate) fn is_live(&self) -> bool {
         Counts::of(&self.overview).left() > 0
     }
 
-    /// Formats a line for people.
     pub(crate) fn text(&self, rate: Option<&Snapshot>) -> String {
         let age = |at: Option<Micros>| at.map(|at| self.overview.at - at);
         let oldest = age(self.overview.oldest).map(|age| format!("{}; ", oldest_in_words(age)));
@@ -48,7 +44,6 @@ impl StatusLines {
         format!("{}; {reason}; {oldest}{longest}`interval-queue tasks` shows more", self.counts())
     }
 
-    /// The document for programs.
     pub(crate) fn document(&self, rate: Option<&Snapshot>) -> Tasks {
         Tasks::of(&self.overview, rate, self.longest.as_ref())
     }

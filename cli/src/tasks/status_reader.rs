@@ -11,7 +11,6 @@ use crate::{
     target::{bounded, snapshot},
 };
 
-/// The queue, and what is open of its store.
 pub(super) struct StatusReader<'a> {
     target: &'a Target,
     store: Option<Store>,
@@ -23,7 +22,7 @@ impl<'a> StatusReader<'a> {
         Self { target, store: None, opened: None }
     }
 
-    /// Reads the document that `tasks --json` prints, without a measurement.
+    /// The document has no measured rate.
     pub(super) async fn read(&mut self) -> Result<Queue, Failure> {
         let name = &self.target.queue;
         let (queues, operator) = self.opened().await?;

@@ -14,7 +14,6 @@ use crate::{
     table::{room, table},
 };
 
-/// Default of `--top` without `--json`.
 const DEFAULT_TOP: u32 = 20;
 
 /// Show the tags of tasks and how many have them, the most used first.

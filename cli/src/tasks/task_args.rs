@@ -406,7 +406,6 @@ fn state(text: &str) -> Result<State, String> {
 }
 
 impl Action {
-    /// The verb of the command, if it has one.
     pub(super) fn verb(&self) -> Option<(Verb, &Change)> {
         match self {
             Self::List(_)
@@ -436,7 +435,6 @@ impl Action {
         }
     }
 
-    /// Whether the done tasks of a graph run again, too.
     pub(super) fn is_rerun(&self) -> bool {
         matches!(self, Self::Retry(retry) if retry.done)
     }

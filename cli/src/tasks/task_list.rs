@@ -10,9 +10,7 @@ use crate::{
     json_output::json_line,
 };
 
-/// Tasks per read.
 const PAGE_SIZE: u32 = 500;
-/// Maximum characters of an error on a line.
 const MAX_ERROR_CHARS: usize = 100;
 
 pub(super) async fn list(target: &Target, list: &List) -> Result<(), Failure> {
@@ -64,7 +62,7 @@ pub(super) async fn list(target: &Target, list: &List) -> Result<(), Failure> {
     }
 }
 
-/// The line of a task, and those of its payload and its result if they were read.
+/// Includes payload and result if they were read.
 fn lines_of(stored: &Stored) -> String {
     let task = &stored.task;
     let error = task.error.as_deref().map(words::line).unwrap_or_default();

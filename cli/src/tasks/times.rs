@@ -109,7 +109,6 @@ pub(super) async fn times(target: &Target, args: &Times) -> Result<(), Failure> 
     print(&format!("{times}\n\n{}", counts_table(first, &counts)))
 }
 
-/// Prints the days of these kinds.
 async fn days(
     queue: &TaskQueue,
     args: &Times,
@@ -169,7 +168,7 @@ fn counts(name: &str, of: &Throughput) -> [String; 6] {
     [name.to_owned(), added, done, failed, retried, cancelled]
 }
 
-/// The number of waits or runs, and upper bounds of their durations.
+/// The number, and upper bounds of durations.
 fn cells(of: &Histogram) -> [String; 4] {
     let within = |share| of.quantile(share).map_or("–".into(), |most| format!("< {}", show(most)));
     [words::number(of.number()), within(0.5), within(0.9), within(0.99)]

@@ -96,7 +96,6 @@ async fn transfer(
     let url = args.to.clone().unwrap_or_else(|| target.store.url.clone());
     let queue = args.to_queue.clone().unwrap_or_else(|| target.queue.clone());
     let to = Target { store: StoreArgs { url }, queue };
-    // A new queue gets the settings of the source.
     let settings = from.overview().await?.settings;
     let there = to.created_tasks_with(&settings).await?;
     let bar = bar(args.quiet);
@@ -142,7 +141,7 @@ async fn transfer(
     }
 }
 
-/// Checks the selection, before anything is created at the destination.
+/// Called before anything is created at the destination.
 async fn check(queue: &TaskQueue, selector: &Selector, moves: bool) -> Result<(), Failure> {
     if moves && !selector.states.is_empty() && selector.states.iter().all(|state| state.is_ended()) {
         return Err(Failure::new(USAGE, "a move takes tasks that have not ended: copy ended tasks"));
@@ -153,7 +152,7 @@ async fn check(queue: &TaskQueue, selector: &Selector, moves: bool) -> Result<()
     Ok(())
 }
 
-/// The destination, for the error of a moved task, in at most `MAX_MOVED_TO` bytes.
+/// For the error of a moved task, in at most `MAX_MOVED_TO` bytes.
 fn name_of(to: &Target) -> String {
     let whole = format!("{} in {}", to.queue.as_str(), without_secrets(&to.store.url));
     if whole.len() <= MAX_MOVED_TO {

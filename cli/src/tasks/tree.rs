@@ -1,4 +1,4 @@
-//! The graph around a task, for people: its upstreams and downstreams, as many as fit.
+//! The graph around a task, for people: as many upstreams and downstreams as fit.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,15 +7,14 @@ use interval_queue_tasks::{Edge, Stored, TaskId, TaskQueue, name_in_flow};
 
 use crate::exit::Failure;
 
-/// Maximum distance from the task.
+/// Distance from the task.
 const MAX_DEPTH: usize = 4;
-/// Maximum neighbours of a task, and maximum tasks on one side.
+/// Maximum per task, and on one side.
 const MAX_NEIGHBOURS: usize = 10;
 const MAX_TASKS: usize = 60;
-/// Maximum neighbours that a read returns.
+/// A read returns at most as many.
 const MAX_LISTED_NEIGHBOURS: usize = 100;
 
-/// The upstreams or the downstreams.
 #[derive(Clone, Copy)]
 enum Side {
     Up,
@@ -31,7 +30,7 @@ impl Side {
     }
 }
 
-/// Formats both sides. Returns an empty string if the task has no edges.
+/// Empty if the task has no edges.
 pub(super) async fn around(queue: &TaskQueue, top: &Stored) -> Result<String, Failure> {
     let mut page = String::new();
     for (side, title) in [(Side::Up, "waits for"), (Side::Down, "waited for by")] {
@@ -50,7 +49,7 @@ pub(super) async fn around(queue: &TaskQueue, top: &Stored) -> Result<String, Fa
     Ok(page)
 }
 
-/// Reads the tasks of one side, one level per read.
+/// One level per read.
 async fn find(queue: &TaskQueue, top: &Stored, side: Side) -> Result<HashMap<TaskId, Stored>, Failure> {
     let mut found: HashMap<TaskId, Stored> = HashMap::new();
     let mut front = vec![top.clone()];
@@ -105,7 +104,7 @@ impl Tree {
     }
 }
 
-/// Formats a task by its name in its flow, or by its kind, with its state and its edge.
+/// By its name in its flow, or by its kind.
 fn line(id: TaskId, found: Option<&Stored>, edge: &Edge) -> String {
     let Some(Stored { task, .. }) = found else { return format!("{id}") };
     let name = words::line(name_in_flow(task).unwrap_or(task.kind.as_str()));

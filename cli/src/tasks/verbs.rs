@@ -100,8 +100,7 @@ pub(super) async fn change(
     }
 }
 
-/// Changed and unchanged tasks. Without `--json`, ids of changed tasks are printed at once and not
-/// kept.
+/// Without `--json`, ids of changed tasks are printed at once and not kept.
 #[derive(Default)]
 struct Done {
     touched: usize,
@@ -147,7 +146,7 @@ async fn page_by_page(
     printed.map(|()| done)
 }
 
-/// Changes a whole flow, or tasks with all their downstreams.
+/// A whole flow, or tasks with all their downstreams.
 async fn in_order(
     queue: &TaskQueue,
     flow: Option<&FlowId>,
@@ -193,7 +192,7 @@ fn would_be_done(verb: &Verb, count: usize) -> String {
     format!("dry run: {count} {tasks} would {}", infinitive(verb))
 }
 
-/// The passive form for a dry run, as in "a task would be cancelled".
+/// For a dry run, as in "a task would be cancelled".
 fn infinitive(verb: &Verb) -> &'static str {
     match verb {
         Verb::Cancel => "be cancelled",

@@ -51,7 +51,7 @@ async fn whole(queue: &TaskQueue, flow: &FlowId, json: bool, bar: &ProgressBar) 
     ended.map(drop).map_err(|error| Failure::from(&error))
 }
 
-/// Prints the result of each task, in the order of the ids.
+/// Prints in the order of the ids.
 async fn each(queue: &TaskQueue, wait: &Wait, bar: &ProgressBar) -> Result<(), Failure> {
     bar.set_length(wait.ids.len() as u64);
     let mut failed = 0;
@@ -87,7 +87,6 @@ async fn each(queue: &TaskQueue, wait: &Wait, bar: &ProgressBar) -> Result<(), F
     }
 }
 
-/// The progress bar on a terminal.
 pub(super) fn bar(quiet: bool) -> ProgressBar {
     progress::bar(!quiet && io::stderr().is_terminal(), "[{bar:16}] {wide_msg}")
 }

@@ -22,7 +22,7 @@ pub(super) async fn why(target: &Target, args: &task_args::One) -> Result<(), Fa
     print(&text(&stored.task, &explanation, overview.at, room()))
 }
 
-/// The explanation of a task without its id and state.
+/// The text lacks id and state.
 pub(super) async fn explanation_text(
     target: &Target,
     queue: &TaskQueue,
@@ -31,7 +31,6 @@ pub(super) async fn explanation_text(
 ) -> Result<String, Failure> {
     let explanation = explain(target, queue, overview, stored).await?;
     let text = text(&stored.task, &explanation, overview.at, usize::MAX);
-    // The first two lines are the id and the state of the task.
     Ok(text.lines().skip(2).collect::<Vec<_>>().join("\n"))
 }
 

@@ -11,9 +11,7 @@ use crate::{
     json_output::print_json,
 };
 
-/// Maximum runs that are printed per worker.
 const MAX_RUNS_PRINTED: usize = 10;
-/// Maximum runs that are read per worker.
 const MAX_RUNS_READ: usize = 100;
 
 pub(super) async fn workers(target: &Target, args: &task_args::Workers) -> Result<(), Failure> {
@@ -58,7 +56,6 @@ fn block(worker: &StoredWorker, runs: &[StoredTask], now: Micros) -> String {
     block
 }
 
-/// Formats a worker on one line: its kinds, its last poll and its lease.
 pub(super) fn described(worker: &StoredWorker, now: Micros) -> String {
     let presence = &worker.presence;
     let kinds: Vec<_> = presence.kinds.iter().map(ToString::to_string).collect();
@@ -82,14 +79,12 @@ pub(super) fn described(worker: &StoredWorker, now: Micros) -> String {
     )
 }
 
-/// Formats a run on one line.
 pub(crate) fn run_line(task: &StoredTask, now: Micros) -> String {
     let long = task.leased.map_or(String::new(), |leased| format!("  for {}", words::about(now - leased)));
     let at = task.progress.as_ref().map_or(String::new(), |at| format!("  {}", words::progress(at)));
     format!("{}  {}{long}{at}", task.id, task.kind)
 }
 
-/// Formats an upcoming task on one line.
 pub(crate) fn upcoming_line(task: &StoredTask, now: Micros) -> String {
     let priority = match task.priority {
         0 => String::new(),

@@ -1,5 +1,5 @@
 //! `turns`: prints a line for each requested turn, at its slot, for programs that start their work
-//! themselves. `requests` parses their requests.
+//! themselves.
 
 mod requests;
 mod turns_args;
@@ -34,9 +34,9 @@ use crate::{
     signals::Signals,
 };
 
-/// No input is read while this number of requests wait.
+/// With as many requests waiting, no input is read.
 const MAX_WAITING: usize = 10_000;
-/// Interval at which a closed stdout is noticed after the last request.
+/// After the last request, a closed stdout is noticed at this interval.
 const READER_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(crate) async fn run(turns: Turns) -> Result<Ending, Failure> {
@@ -60,7 +60,6 @@ pub(crate) async fn run(turns: Turns) -> Result<Ending, Failure> {
     ending
 }
 
-/// Requests turns and prints answers.
 struct TurnServer<'a> {
     queue: &'a IntervalQueue,
     weight: u32,
@@ -79,8 +78,7 @@ struct TurnServer<'a> {
     refusals: Refusals,
 }
 
-/// The end of a request that holds a ticket: its number, its weight, and its turn. `None`: it was
-/// taken back.
+/// Number, weight and turn of a request that holds a ticket. `None`: it was taken back.
 type Answer = (u64, u32, Option<Result<Turn, Error>>);
 
 enum Event {
@@ -146,7 +144,7 @@ impl<'a> TurnServer<'a> {
 
     async fn next(&mut self) -> Result<Event, Failure> {
         // After a delay of this process several answers are ready, in any order. A turn is printed
-        // after those of earlier requests; a request that was taken back need not wait for them.
+        // after those of earlier requests, unless they were taken back.
         while let Some(Some(answer)) = self.turns.next().now_or_never() {
             self.answers.push_back(answer);
         }
@@ -201,7 +199,7 @@ impl<'a> TurnServer<'a> {
                 match self.requested.values().rev().find(|request| !request.is_aborted()) {
                     // Answered when its ticket is returned.
                     Some(request) => request.abort(),
-                    // The turn of the request has come meanwhile, and is not used.
+                    // Its turn has come meanwhile, and is not used.
                     None => drop(self.taken.pop()),
                 }
             }
@@ -235,7 +233,7 @@ impl<'a> TurnServer<'a> {
     }
 }
 
-/// Writes a line. A slow reader blocks only answers.
+/// A slow reader blocks only answers.
 async fn write_line(line: &str) -> io::Result<()> {
     let line = format!("{line}\n");
     if stdout_events(PollFlags::OUT).contains(PollFlags::OUT) {
@@ -244,12 +242,11 @@ async fn write_line(line: &str) -> io::Result<()> {
     tokio::task::spawn_blocking(move || Stdout.write_all(line.as_bytes())).await?
 }
 
-/// Whether the reader of stdout is gone.
 fn is_reader_gone() -> bool {
     stdout_events(PollFlags::empty()).intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
-/// The events of stdout: `flags`, and errors, which are always reported.
+/// Errors are always reported, whatever the `flags`.
 fn stdout_events(flags: PollFlags) -> PollFlags {
     let stdout = io::stdout();
     let mut ready = [PollFd::new(&stdout, flags)];

@@ -13,12 +13,10 @@ use tokio::{
 
 use crate::exit::{Failure, IOERR, USAGE};
 
-/// Maximum bytes of a request.
 const MAX_REQUEST_BYTES: usize = 64;
 /// Delay before a non-blocking input is read again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A parsed line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
     /// With this weight. `None`: the weight of the command line.
@@ -27,7 +25,6 @@ pub(super) enum Request {
     Done,
 }
 
-/// Reads requests.
 #[derive(Debug)]
 pub(super) struct Requests<R> {
     input: BufReader<R>,
@@ -40,7 +37,7 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         Self { input: BufReader::new(input), begun: Vec::new() }
     }
 
-    /// Reads the next request. Returns `None` at the end.
+    /// `None`: the end.
     ///
     /// # Cancel safety
     ///

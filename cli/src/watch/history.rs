@@ -7,17 +7,15 @@ use interval_queue_documents::Counts;
 
 use crate::tasks::Summary;
 
-/// Columns of starts that are kept.
 const MAX_COLUMNS: u64 = 120;
-/// A column is this long, or as long as the interval of the slowest rate.
+/// Or the interval of the slowest rate, if that is longer.
 const MIN_COLUMN: Micros = Micros::from_millis(1_000);
-/// The achieved rate is measured over this number of columns.
+/// Columns over which the achieved rate is measured.
 const RATE_COLUMNS: u64 = 10;
-/// The rate of ended tasks is measured over about this time.
+/// Approximate, for the rate of ended tasks.
 const TASKS_WINDOW: Micros = Micros::from_millis(10_000);
 const MAX_TASK_READS: usize = 128;
 
-/// The earlier reads of a queue.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     /// The last read of the rate limit.
@@ -32,17 +30,14 @@ pub(crate) struct History {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Starts {
     pub(crate) column: Micros,
-    /// The newest column first.
     pub(crate) columns: Vec<u64>,
     /// Starts of a column without unused slots.
     pub(crate) nominal: u64,
-    /// The achieved rate as a fraction of the rate limit. `None`: not known yet.
+    /// Fraction of the rate limit. `None`: not known yet.
     pub(crate) share: Option<f64>,
 }
 
 impl History {
-    /// Adds a read of the rate limit.
-    ///
     /// Starts are tickets that `current` has passed. Tickets without an owner are passed in one
     /// step, so the starts between two reads are limited to the slots between them.
     pub(crate) fn add_rate(&mut self, rate: &Snapshot) {
@@ -64,7 +59,6 @@ impl History {
         let burst = u64::from(rate.record.meters.first().burst);
         let slots = (rate.at - before.at).get() / interval.get().max(1) + burst + 1;
         let column = column(rate);
-        // Reads that are close to each other are merged.
         let step = Micros::new(column.get() / 10);
         if self.starts.iter().nth_back(1).is_some_and(|(earlier, _)| until - *earlier < step) {
             self.starts.pop_back();
@@ -76,7 +70,6 @@ impl History {
         }
     }
 
-    /// Adds a read of the tasks.
     pub(crate) fn add_tasks(&mut self, tasks: &Summary) {
         if self.counts.back().is_some_and(|(last, _)| tasks.at < *last) {
             // The clock was stepped back.
@@ -90,13 +83,13 @@ impl History {
         }
     }
 
-    /// How many tasks ended per second, in words. `None`: not known yet.
+    /// Per second, in words. `None`: not known yet.
     pub(crate) fn ended(&self, tasks: &Summary) -> Option<String> {
         let (at, counts) = self.counts.front()?;
         tasks.pace_since((*at, counts))
     }
 
-    /// The starts. `None`: the queue has no rate limit.
+    /// `None`: the queue has no rate limit.
     pub(crate) fn starts(&self) -> Option<Starts> {
         let (rate, (first, _), (last, _)) = (self.last.as_ref()?, self.starts.front()?, self.starts.back()?);
         let column = column(rate);

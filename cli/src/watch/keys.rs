@@ -2,7 +2,6 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// The action of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Go(Move),
@@ -28,7 +27,6 @@ pub(crate) enum Action {
     Other,
 }
 
-/// A movement in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Move {
     Up,
@@ -39,7 +37,7 @@ pub(crate) enum Move {
     Last,
 }
 
-/// The action of a key. `None`: the key was released, not pressed.
+/// `None`: the key was released, not pressed.
 pub(crate) fn action(key: KeyEvent) -> Option<Action> {
     if key.kind == KeyEventKind::Release {
         return None;

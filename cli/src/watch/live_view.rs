@@ -35,10 +35,10 @@ use crate::{
     signals::Signals,
 };
 
-/// Interval of redraws without an event: the age of a read and of an outage grows.
+/// Without an event, since the age of a read and of an outage grows.
 const MAX_REDRAW_INTERVAL: Duration = Duration::from_millis(500);
 const MIN_REDRAW_INTERVAL: Duration = Duration::from_millis(100);
-/// A read that takes longer is reported.
+/// A longer read is reported.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(2);
 
 type Work<T> = Pin<Box<dyn Future<Output = T>>>;
@@ -73,7 +73,6 @@ pub(crate) async fn run(watch: Watch) -> Result<Ending, Failure> {
     }
 }
 
-/// A read in progress.
 struct Reading {
     task: Task,
     since: Duration,
@@ -163,7 +162,6 @@ impl LiveView {
                 () = sleep(MAX_REDRAW_INTERVAL) => {}
             }
             self.model.now = self.clock.now();
-            // Nothing is printed while the first answer may still arrive.
             let answered = self.model.state().is_some() || self.model.now > SILENCE_TIMEOUT;
             if let Some(line) = answered.then(|| lines.next(&self.model)).flatten() {
                 print(&line)?;
@@ -230,7 +228,7 @@ impl LiveView {
     }
 }
 
-/// Waits for the work. Without work, for ever.
+/// Pending forever without work.
 async fn under_way<T>(work: Option<&mut Work<T>>) -> T {
     match work {
         Some(work) => work.await,
@@ -238,7 +236,7 @@ async fn under_way<T>(work: Option<&mut Work<T>>) -> T {
     }
 }
 
-/// Keys and sizes from the terminal, read on a thread of their own.
+/// Read on a thread of their own.
 fn events() -> io::Result<mpsc::UnboundedReceiver<Event>> {
     let (sender, receiver) = mpsc::unbounded_channel();
     thread::Builder::new().name("keys".into()).spawn(move || {

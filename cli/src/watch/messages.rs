@@ -6,14 +6,13 @@ use interval_queue_tasks::TaskId;
 use super::queue_state::{Details, QueueState};
 use crate::tasks::TextPage;
 
-/// A change for all shards and workers that a key requests.
+/// A change for all shards and workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Pause,
     Resume,
 }
 
-/// A result from the store.
 #[derive(Debug)]
 pub(crate) enum Message {
     /// The names of all queues.
@@ -30,7 +29,7 @@ pub(crate) enum Message {
     Changed(QueueName, Wanted, Result<(), String>),
 }
 
-/// The effect of a key outside of the model.
+/// Effect of a key outside of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     None,

@@ -1,9 +1,6 @@
-//! `watch`: shows queues live on a terminal.
-//!
-//! `live_view` is the loop. `reader` reads the store when `rounds` requires it, and sends `messages`
-//! to the `model`, which keeps a `queue_state` of each queue and the `history` of the chosen one.
-//! `keys` act on the model. `draw` depends on nothing but the model. `screen` is the terminal, and
-//! `plain` the output for a dumb terminal.
+//! `watch`: shows queues live on a terminal. `live_view` is the loop: `reader` reads the store when
+//! `rounds` requires it, and sends `messages` to the `model`, on which `keys` act. `draw` depends
+//! on nothing but the model.
 
 mod draw;
 mod history;

@@ -15,23 +15,19 @@ use super::{
 };
 use crate::tasks::{Summary, TextPage};
 
-/// Maximum queues that are kept besides the queues in view.
+/// Besides the queues in view.
 const MAX_QUEUES: usize = 256;
-/// Lines per page of a text.
 const PAGE_LINES: usize = 10;
-/// How long a note stays.
 const NOTE_TIME: Duration = Duration::from_secs(6);
 
-/// An open text.
 #[derive(Clone, Debug)]
 pub(crate) struct Opened {
     pub(crate) page: TextPage,
     pub(crate) shows_bodies: bool,
-    /// Lines that are scrolled out of view at the top.
+    /// Lines above it are scrolled out of view.
     pub(crate) first_line: usize,
 }
 
-/// Additional knowledge of the chosen queue.
 #[derive(Clone, Debug)]
 struct Chosen {
     queue: QueueName,
@@ -41,64 +37,56 @@ struct Chosen {
     details: Option<Details>,
 }
 
-/// The content of the screen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     /// The URL of the store without secrets.
     pub(crate) store: String,
-    /// Time since the start of the program, on the clock of the host.
+    /// Since the start of the program, on the clock of the host.
     pub(crate) now: Duration,
-    /// The names of the queues; a single one with `--queue`.
+    /// A single name with `--queue`.
     pub(crate) names: Vec<QueueName>,
-    /// The index of the shown queue.
     pub(crate) chosen: usize,
     /// Rows of the list of queues in the last drawing.
     pub(crate) page: usize,
-    /// The scroll positions of the queues, and of the running and upcoming tasks.
     pub(crate) queue_rows: TableState,
     pub(crate) task_rows: TableState,
     known: HashMap<QueueName, QueueState>,
     of_chosen: Option<Chosen>,
-    /// The marked task. `Some` while keys move between tasks.
+    /// `Some` while keys move between tasks.
     pub(crate) marked: Option<TaskId>,
     pub(crate) opened: Option<Opened>,
-    /// If the store does not answer: since when, on the clock of the host, and its error.
+    /// Since when, on the clock of the host, and the error.
     pub(crate) outage: Option<(Duration, String)>,
-    /// Start of the read in progress, if it takes long.
+    /// `Some` if the read takes long.
     pub(crate) read_since: Option<Duration>,
-    /// A change that needs a confirmation.
     pub(crate) to_confirm: Option<(QueueName, Wanted)>,
     pub(crate) help: bool,
     note: Option<(Duration, String)>,
     /// Whether the names have been read.
     listed: bool,
-    /// Whether the store has ever answered.
     pub(crate) answered: bool,
 }
 
 impl Model {
-    /// Creates an empty model. With `only`, only that queue is shown.
+    /// With `only`, only that queue is shown.
     pub(crate) fn new(store: impl Into<String>, only: Option<QueueName>) -> Self {
         let (store, listed) = (store.into(), only.is_some());
         Self { store, listed, names: only.into_iter().collect(), page: 1, ..Self::default() }
     }
 
-    /// The shown queue.
     pub(crate) fn queue(&self) -> Option<&QueueName> {
         self.names.get(self.chosen)
     }
 
-    /// The last read of a queue.
     pub(crate) fn state_of(&self, queue: &QueueName) -> Option<&QueueState> {
         self.known.get(queue)
     }
 
-    /// The last read of the shown queue.
     pub(crate) fn state(&self) -> Option<&QueueState> {
         self.known.get(self.queue()?)
     }
 
-    /// The stored tasks of the shown queue. `None`: it has none.
+    /// `None`: it has none.
     pub(crate) fn tasks(&self) -> Option<&Summary> {
         self.state()?.tasks.as_ref()
     }
@@ -107,22 +95,19 @@ impl Model {
         self.of_chosen.as_ref().filter(|chosen| Some(&chosen.queue) == self.queue())
     }
 
-    /// Earlier reads of the shown queue.
     pub(crate) fn history(&self) -> Option<&History> {
         self.of_chosen().map(|chosen| &chosen.history)
     }
 
-    /// The workers and failures of the shown queue.
     pub(crate) fn details(&self) -> Option<&Details> {
         self.of_chosen()?.details.as_ref()
     }
 
-    /// Time since the last read of the shown queue.
     pub(crate) fn age(&self) -> Option<Duration> {
         self.of_chosen().map(|chosen| self.now.saturating_sub(chosen.seen_at))
     }
 
-    /// The status of the shown queue or, if the store does not answer, the outage.
+    /// Or the outage, if the store does not answer.
     pub(crate) fn status(&self) -> StatusLine {
         let ago = |since: Duration| about(self.now.saturating_sub(since));
         if let Some((since, error)) = &self.outage {
@@ -146,8 +131,7 @@ impl Model {
         }
     }
 
-    /// The waiting and running jobs and the achieved rate of the shown queue. `None`: it has no
-    /// rate limit.
+    /// Waiting and running jobs and the achieved rate. `None`: no rate limit.
     pub(crate) fn facts(&self) -> Option<String> {
         let rate = self.state()?.rate.as_ref()?;
         let record = &rate.record;
@@ -164,7 +148,7 @@ impl Model {
         Some(format!("{waiting}{running}{achieved}"))
     }
 
-    /// A note that is shown for some seconds.
+    /// Shown for some seconds.
     pub(crate) fn note(&self) -> Option<&str> {
         let (until, note) = self.note.as_ref()?;
         (self.now < *until).then_some(note)
@@ -174,21 +158,21 @@ impl Model {
         self.note = Some((self.now + NOTE_TIME, note.into()));
     }
 
-    /// Chooses a queue by its name. Returns whether it exists.
+    /// Returns whether the queue exists.
     pub(crate) fn choose(&mut self, queue: &QueueName) -> bool {
         let place = self.names.iter().position(|name| name == queue);
         self.chosen = place.unwrap_or(self.chosen);
         place.is_some()
     }
 
-    /// The queues in view, without the chosen one.
+    /// Excludes the chosen queue.
     pub(crate) fn in_view(&self) -> impl Iterator<Item = &QueueName> {
         let chosen = self.queue();
         let rows = self.names.iter().skip(self.queue_rows.offset()).take(self.page);
         rows.filter(move |name| Some(*name) != chosen)
     }
 
-    /// Applies a result from the store, at `now` on the clock of the host.
+    /// `now`: on the clock of the host.
     pub(crate) fn apply(&mut self, message: Message, now: Duration) {
         self.now = now;
         match message {
@@ -255,7 +239,6 @@ impl Model {
         }
     }
 
-    /// Applies a key.
     pub(crate) fn act(&mut self, action: Action) -> Effect {
         if let Some((queue, wanted)) = self.to_confirm.take() {
             return match action {
@@ -312,7 +295,7 @@ impl Model {
         runs.chain(upcoming)
     }
 
-    /// The row of the marked task, of all running and upcoming ones.
+    /// Index among all running and upcoming tasks.
     pub(crate) fn marked_row(&self) -> Option<usize> {
         let marked = self.marked?;
         self.task_ids().position(|id| id == marked)
@@ -339,7 +322,7 @@ impl Model {
         }
     }
 
-    /// The queue with its position in the list.
+    /// Includes the queue's position in the list.
     pub(crate) fn title(&self) -> String {
         match (self.queue(), self.names.len()) {
             (None, _) => "no queue".to_owned(),
@@ -350,7 +333,7 @@ impl Model {
 }
 
 impl Opened {
-    /// The text: all but the payload and the result, unless they are shown.
+    /// Payload and result only if they are shown.
     pub(crate) fn text(&self) -> String {
         let bodies = if self.shows_bodies { self.page.bodies.as_str() } else { "" };
         format!("{}{bodies}", self.page.about)
@@ -361,7 +344,7 @@ impl Opened {
     }
 }
 
-/// The index after a move in a list of `count` rows.
+/// The list has `count` rows.
 fn moved(at: usize, to: Move, page: usize, count: usize) -> usize {
     let last = count.saturating_sub(1);
     match to {

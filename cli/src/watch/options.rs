@@ -47,7 +47,6 @@ pub(crate) struct Watch {
     pub(crate) refresh: Duration,
 }
 
-/// The environment variable that names the queue chosen at first.
 pub(crate) const CHOSEN_VARIABLE: &str = "INTERVAL_QUEUE_NAME";
 
 fn refresh(text: &str) -> Result<Duration, String> {

@@ -1,21 +1,19 @@
-//! Output for a terminal that can only write lines (`TERM=dumb`): a line when the status changes,
-//! and at regular intervals.
+//! Output for a terminal that can only write lines (`TERM=dumb`): when the status changes, and at
+//! regular intervals.
 
 use std::time::Duration;
 
 use super::model::Model;
 
-/// Maximum time between lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The last written line.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     last: Option<(String, Duration)>,
 }
 
 impl Lines {
-    /// The next line, if one is due.
+    /// `None`: no line is due.
     pub(crate) fn next(&mut self, model: &Model) -> Option<String> {
         let status = model.status();
         let queue = model.queue().map_or("-", |queue| queue.as_str());

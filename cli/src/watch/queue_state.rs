@@ -6,14 +6,14 @@ use interval_queue_tasks::Condition;
 
 use crate::tasks::Summary;
 
-/// A queue as the store returned it. Without a rate limit and without tasks, it does not exist.
+/// Without a rate limit and without tasks, the queue does not exist.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct QueueState {
-    /// `None`: the queue has no rate limit.
+    /// `None`: no rate limit.
     pub(crate) rate: Option<Snapshot>,
-    /// `None`: the queue has no stored tasks.
+    /// `None`: no stored tasks.
     pub(crate) tasks: Option<Summary>,
-    /// The error of the store, if a part of the queue cannot be read.
+    /// If a part of the queue cannot be read.
     pub(crate) error: Option<String>,
 }
 
@@ -21,11 +21,10 @@ pub(crate) struct QueueState {
 #[derive(Clone, Debug)]
 pub(crate) struct Details {
     pub(crate) workers: Vec<Worker>,
-    /// `None`: there are too many tasks to group their errors repeatedly.
+    /// `None`: too many tasks to group their errors repeatedly.
     pub(crate) failures: Option<Failures>,
 }
 
-/// The severity of a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     /// Jobs or tasks start, or will at their slots.
@@ -49,7 +48,7 @@ impl Tone {
         }
     }
 
-    /// The sign that distinguishes the tone without colours.
+    /// Distinguishes the tone without colours.
     pub(crate) fn sign(self) -> &'static str {
         match self {
             Self::Good => "●",
@@ -60,7 +59,7 @@ impl Tone {
     }
 }
 
-/// The status of a queue: a word, and the reason as a sentence.
+/// A word, and the reason as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StatusLine {
     pub(crate) tone: Tone,
@@ -74,13 +73,12 @@ impl StatusLine {
     }
 }
 
-/// A shard in the order of starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InOrder {
     pub(crate) label: String,
     /// `None`: it only runs jobs.
     pub(crate) ticket: Option<u64>,
-    /// Estimated time until it starts. `None`: unknown.
+    /// Estimated. `None`: unknown.
     pub(crate) starts_in: Option<Micros>,
     pub(crate) running: u32,
     /// Zero: the lease has ended.
@@ -88,8 +86,8 @@ pub(crate) struct InOrder {
 }
 
 impl QueueState {
-    /// The status as `status` and `tasks` print it. Of both parts of a queue, tasks that wait or
-    /// run are more important than the rate limit, which their status includes.
+    /// As `status` and `tasks` print it. Tasks that wait or run are more important than the rate
+    /// limit, which their status includes.
     pub(crate) fn status(&self, queue: &QueueName) -> StatusLine {
         if let Some(error) = &self.error {
             return StatusLine::new(Tone::Bad, "unreadable", error);
@@ -114,7 +112,7 @@ impl QueueState {
         self.rate.is_some() || self.tasks.is_some()
     }
 
-    /// Whether the rate limit is paused, or the tasks of a queue without one.
+    /// Or the tasks of a queue without a rate limit.
     pub(crate) fn is_paused(&self) -> bool {
         match (&self.rate, &self.tasks) {
             (Some(rate), _) => rate.record.paused,
@@ -123,8 +121,7 @@ impl QueueState {
         }
     }
 
-    /// All shards, those that start first first. A slot is unknown while a pause or a running job
-    /// has to end before it.
+    /// A slot is unknown while a pause or a running job has to end before it.
     pub(crate) fn order_of_starts(&self) -> Vec<InOrder> {
         let Some(rate) = &self.rate else { return Vec::new() };
         let record = &rate.record;
@@ -135,7 +132,6 @@ impl QueueState {
             let is_alive = presence.expires_at > rate.at;
             let head = presence.head.filter(|_| is_alive);
             let starts_in = head.filter(|_| is_known).map(|head| {
-                // Tickets that may have no owner take no slots.
                 let has_gaps = record.current < record.gaps_until;
                 let distance = if has_gaps { 0 } else { head.behind(record.current).saturating_sub(1) };
                 let slots = distance.max(ahead);

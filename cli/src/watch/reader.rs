@@ -20,12 +20,12 @@ use crate::{
     tasks::{Summary, TextPage, failures_text},
 };
 
-/// Errors are grouped repeatedly up to this number of failed and unfinished tasks.
+/// Failed and unfinished tasks up to which errors are grouped repeatedly.
 const MAX_GROUPED: u64 = 10_000;
-/// Errors are grouped repeatedly up to this number of stored tasks, all of which are examined.
+/// Stored tasks up to which errors are grouped repeatedly: all are examined.
 const MAX_EXAMINED: u64 = 50_000;
 
-/// The store. It is opened when it is first needed and can be reached.
+/// Opened when it is first needed and can be reached.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader {
     store: StoreArgs,
@@ -43,8 +43,8 @@ impl Reader {
         self.operators.get_or_try_init(|| self.store.operators()).await
     }
 
-    /// Reads. An unreachable store is an outage. Only a permanent failure that concerns all queues
-    /// is an error.
+    /// An unreachable store is an outage. Only a permanent failure that concerns all queues is an
+    /// error.
     pub(crate) async fn read(self, task: Task) -> Result<Message, Failure> {
         let read = match self.operators().await {
             Ok(operators) => match task {
@@ -128,7 +128,6 @@ impl Reader {
         Ok(Message::Details(name, details))
     }
 
-    /// Reads the page of a task.
     pub(crate) async fn open(self, queue: QueueName, id: TaskId) -> Message {
         let target = Target { store: self.store.clone(), queue: queue.clone() };
         let page = match self.queue(&queue).await {
@@ -141,7 +140,6 @@ impl Reader {
         Message::Opened(page.map_err(|error| format!("task {id} cannot be opened: {error}")))
     }
 
-    /// Reads the page of failures.
     pub(crate) async fn failures(self, queue: QueueName) -> Message {
         let target = Target { store: self.store.clone(), queue };
         let page = match failures_text(&target).await {
@@ -152,7 +150,6 @@ impl Reader {
         Message::Opened(page)
     }
 
-    /// Pauses or resumes a queue.
     pub(crate) async fn change(self, queue: QueueName, wanted: Wanted) -> Message {
         let target = Target { store: self.store.clone(), queue: queue.clone() };
         let changed = async {

@@ -7,19 +7,16 @@ use interval_queue::QueueName;
 
 use super::model::Model;
 
-/// Interval of listing the queues, and the interval while there is none.
+/// Also the interval while there is no queue.
 const LIST_INTERVAL: Duration = Duration::from_secs(10);
 const EMPTY_LIST_INTERVAL: Duration = Duration::from_secs(2);
-/// Interval of reading the details of the chosen queue.
 const DETAILS_INTERVAL: Duration = Duration::from_secs(2);
-/// Minimum pause after a listing or after details, as a multiple of the duration of the read.
+/// After a listing or after details, as a multiple of the read's duration.
 const PAUSE_FACTOR: u32 = 20;
-/// Minimum time between two reads of the chosen queue if it changes, independent of `--refresh`.
+/// If the chosen queue changes, whatever `--refresh` is.
 const MIN_READ_INTERVAL: Duration = Duration::from_millis(200);
-/// Delay before a store that does not answer is read again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     /// The names of all queues.
@@ -32,7 +29,6 @@ pub(crate) enum Task {
     ReadCounts(QueueName),
 }
 
-/// When each read is due.
 #[derive(Clone, Debug)]
 pub(crate) struct Rounds {
     refresh: Duration,
@@ -46,7 +42,6 @@ pub(crate) struct Rounds {
     turn: usize,
 }
 
-/// Whether all queues are listed or one is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     All,
@@ -60,7 +55,7 @@ impl Rounds {
         Self { refresh, last_read: None, read_at, list_at, details_at, other: false, turn: 0 }
     }
 
-    /// The read that is due. `None` before [`Rounds::wake_at`].
+    /// `None` before [`Rounds::wake_at`].
     pub(crate) fn next(&mut self, model: &Model, now: Duration) -> Option<Task> {
         if self.list_at.is_some_and(|at| at <= now) {
             // Replaced when the duration of the listing is known.
@@ -90,12 +85,10 @@ impl Rounds {
         None
     }
 
-    /// When the next read is due.
     pub(crate) fn wake_at(&self) -> Duration {
         self.list_at.map_or(self.read_at, |list| list.min(self.read_at))
     }
 
-    /// Records that a read took the time `took`.
     pub(crate) fn done(&mut self, task: &Task, model: &Model, now: Duration, took: Duration) {
         match task {
             Task::List => {
@@ -108,13 +101,12 @@ impl Rounds {
         }
     }
 
-    /// Makes a read due soon: another queue was chosen, or the chosen one was changed.
+    /// Another queue was chosen, or the chosen one was changed.
     pub(crate) fn read_soon(&mut self) {
         let earliest = self.last_read.map_or(Duration::ZERO, |last_read| last_read + MIN_READ_INTERVAL);
         self.read_at = self.read_at.min(earliest);
     }
 
-    /// Records that the store did not answer.
     pub(crate) fn failed(&mut self, model: &Model, now: Duration) {
         self.other = false;
         self.read_at = self.read_at.max(now + RETRY_INTERVAL);

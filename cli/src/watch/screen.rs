@@ -27,7 +27,7 @@ use super::{
     model::Model,
 };
 
-/// The terminal on stdout. Dropping it restores the terminal.
+/// Dropping it restores the terminal.
 #[derive(Debug)]
 pub(crate) struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
@@ -60,7 +60,7 @@ impl Screen {
         self.terminal.resize(size.into())
     }
 
-    /// Restores the terminal, runs `meanwhile`, and takes the terminal again.
+    /// Restores the terminal for `meanwhile`.
     pub(crate) fn without<T>(&mut self, meanwhile: impl FnOnce() -> T) -> io::Result<T> {
         give_back();
         let result = meanwhile();
@@ -83,10 +83,10 @@ impl Drop for Screen {
     }
 }
 
-/// Whether the terminal is taken. Restoring it twice would move the cursor back over later output.
+/// Restoring the terminal twice would move the cursor back over later output.
 static TERMINAL_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Restores the terminal. Fails only if the terminal is gone.
+/// Fails only if the terminal is gone.
 fn give_back() {
     if !TERMINAL_TAKEN.swap(false, Ordering::SeqCst) {
         return;

@@ -9,7 +9,7 @@ use interval_queue_tasks::Condition;
 use super::{messages::Message, queue_state::QueueState};
 use crate::tasks::Summary;
 
-/// A queue as a read returns it. The label of a shard is also its id. Leases are 5 s.
+/// The label of a shard is also its id. Leases are 5 s.
 #[derive(Clone, Debug)]
 pub(crate) struct Scene {
     snapshot: Snapshot,
@@ -60,18 +60,17 @@ impl Scene {
         self.with(|snapshot| snapshot.record.max_running = Some(limit))
     }
 
-    /// The lease of shards that are added later, from the current `at`.
+    /// Applies to shards that are added later, from the current `at`.
     pub(crate) fn lease(mut self, lease: u64) -> Self {
         self.lease = Micros::new(lease);
         self
     }
 
-    /// Adds a shard that waits for this ticket.
     pub(crate) fn shard(self, label: &str, head: u64) -> Self {
         self.presence(label, Some(head), 0)
     }
 
-    /// Adds a shard that waits for nothing and runs `running` jobs.
+    /// It waits for nothing.
     pub(crate) fn runs(self, label: &str, running: u32) -> Self {
         self.presence(label, None, running)
     }
@@ -98,7 +97,6 @@ impl Scene {
     }
 }
 
-/// Stored tasks with these counts.
 pub(crate) fn tasks(counts: &[(Counted, u64)]) -> Summary {
     Summary {
         at: Micros::ZERO,
@@ -116,13 +114,12 @@ pub(crate) fn name(name: &str) -> QueueName {
     QueueName::new(name).unwrap()
 }
 
-/// A read of a queue without tasks.
+/// The queue has no tasks.
 pub(crate) fn read(queue: &str, scene: Scene) -> Message {
     let state = QueueState { rate: Some(scene.build()), ..QueueState::default() };
     Message::Read(name(queue), Box::new(state))
 }
 
-/// A read of a queue with tasks.
 pub(crate) fn read_tasks(queue: &str, rate: Option<Scene>, tasks: Summary) -> Message {
     let rate = rate.map(|scene| scene.build());
     Message::Read(name(queue), Box::new(QueueState { rate, tasks: Some(tasks), error: None }))

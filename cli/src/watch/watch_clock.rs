@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-/// Time since the start of `watch`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock(Instant);
 

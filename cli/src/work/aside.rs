@@ -21,12 +21,10 @@ use crate::{
     program::Program,
 };
 
-/// Interval at which unusable programs are checked for changes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// The first and the maximum time without leases after the host could run nothing.
+/// After the host could run nothing: first and maximum time.
 const REST_TIMES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
 
-/// Kinds that are set aside, and missing resources of the host.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
     workers: OnceLock<Vec<WorkerHandle>>,
@@ -34,7 +32,6 @@ pub(super) struct Aside {
     host: Mutex<Host>,
 }
 
-/// A program that could not be started.
 #[derive(Debug)]
 struct Unusable {
     words: Vec<OsString>,
@@ -42,7 +39,6 @@ struct Unusable {
     failure: Failure,
 }
 
-/// A missing resource of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Lack {
     /// A file with the inputs of a task.
@@ -58,7 +54,7 @@ struct Host {
     outages: BTreeMap<Lack, Outages>,
 }
 
-/// Metadata that changes when a file is replaced, written or made executable.
+/// Changes when a file is replaced, written or made executable.
 type File = (u64, u64, u64, u32, [i64; 4]);
 
 fn file(path: &OsStr) -> Option<File> {
@@ -72,7 +68,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Aside {
-    /// Registers the workers, which lease no tasks of kinds that are set aside.
+    /// The workers lease no tasks of kinds that are set aside.
     pub(super) fn watch(&self, workers: Vec<WorkerHandle>) {
         for kind in locked(&self.kinds).keys() {
             workers.iter().for_each(|worker| worker.set_aside(kind));
@@ -84,8 +80,7 @@ impl Aside {
         self.workers.get().into_iter().flatten()
     }
 
-    /// Sets a kind aside because its program is unusable. No tasks of the kind are leased until the
-    /// program's file changes.
+    /// No tasks of the kind are leased until the program's file changes.
     pub(super) fn set_aside(&self, kind: &Kind, words: &[OsString], failure: &Failure) {
         let program = words.first().map_or(OsStr::new(""), OsString::as_os_str);
         let unusable = Unusable { words: words.to_vec(), file: file(program), failure: failure.clone() };
@@ -99,8 +94,7 @@ impl Aside {
         self.workers().for_each(|worker| worker.set_aside(kind));
     }
 
-    /// Records a missing resource. No task is leased for some time, which doubles with each
-    /// failure.
+    /// No task is leased for some time, which doubles with each failure.
     pub(super) fn host_lacks(&self, what: Lack, failure: &Failure) {
         let mut host = locked(&self.host);
         let failures = host.failures;
@@ -116,14 +110,13 @@ impl Aside {
         self.rest(failures);
     }
 
-    /// Leases no task for some time, which doubles with each failure before. Returns that time.
+    /// Leases no task for the returned time, which doubles with each failure.
     pub(super) fn rest(&self, failures: u32) -> Duration {
         let rest = REST_TIMES.0.saturating_mul(1 << failures.min(16)).min(REST_TIMES.1);
         self.workers().for_each(|worker| worker.rest(rest));
         rest
     }
 
-    /// Records that the host had the resource.
     pub(super) fn host_has(&self, what: Lack) {
         let mut host = locked(&self.host);
         host.failures = 0;
@@ -133,7 +126,7 @@ impl Aside {
         }
     }
 
-    /// Takes up kinds again whose programs have changed and are usable.
+    /// Their programs have changed and are usable.
     pub(super) async fn take_up<T>(&self) -> T {
         loop {
             sleep(CHECK_INTERVAL).await;
@@ -162,7 +155,7 @@ impl Aside {
         usable
     }
 
-    /// The failure of `--until-empty` if tasks of kinds that are set aside are left.
+    /// Tasks of kinds that are set aside are left.
     pub(super) async fn left(&self, queues: &[TaskQueue]) -> Option<Failure> {
         if locked(&self.kinds).is_empty() {
             return None;

@@ -10,7 +10,6 @@ use crate::exit::{CONFIG, DATAERR, Failure, NOPERM, NOT_EXECUTABLE, NOT_FOUND, U
 /// Codes of sysexits(3) after which a retry fails in the same way.
 const PERMANENT_CODES: [u8; 4] = [USAGE, DATAERR, NOPERM, CONFIG];
 
-/// The end of the task.
 #[derive(Clone, Debug)]
 pub(crate) enum TaskOutcome {
     Done(Json),
@@ -49,7 +48,6 @@ impl TaskOutcome {
     }
 }
 
-/// The output as JSON.
 fn result(finished: &Finished<OutputTail>) -> TaskOutcome {
     let stdout = &finished.stdout;
     if stdout.missing > 0 {
@@ -70,7 +68,6 @@ fn result(finished: &Finished<OutputTail>) -> TaskOutcome {
     }
 }
 
-/// The reason with the end of stderr.
 fn with_errors(reason: String, finished: &Finished<OutputTail>) -> String {
     let errors = finished.stderr.text();
     let errors = errors.trim();

@@ -37,7 +37,6 @@ use crate::{
     exit::{Failure, SOFTWARE},
 };
 
-/// The entry of an upstream in the inputs.
 #[derive(Serialize)]
 pub(super) struct Input {
     result: Option<Json>,
@@ -45,7 +44,6 @@ pub(super) struct Input {
     task: TaskId,
 }
 
-/// Runs CMD for tasks.
 #[derive(Debug)]
 pub(super) struct Handler {
     programs: Programs,
@@ -87,30 +85,27 @@ impl Handler {
         }
     }
 
-    /// Whether there is a program for this kind, usable or not.
+    /// Usable or not.
     pub(super) fn serves(&self, kind: &Kind) -> bool {
         self.programs.kinds().any(|own| own == kind.as_str())
     }
 
-    /// Registers the workers, which lease no tasks that cannot be run.
+    /// The workers lease no tasks that cannot be run.
     pub(super) fn watch(&self, workers: Vec<WorkerHandle>) {
         self.aside.watch(workers);
     }
 
-    /// Takes up kinds again that can be run again.
     pub(super) async fn take_up<T>(&self) -> T {
         self.aside.take_up().await
     }
 
-    /// The failure of `--until-empty` if tasks are left that this worker could not run.
+    /// This worker could not run the tasks that are left.
     pub(super) async fn left(&self, queues: &[TaskQueue]) -> Option<Failure> {
         self.aside.left(queues).await
     }
 
-    /// Waits until this worker cannot run anything any more.
     pub(super) async fn broken(&self) -> Failure {
         let mut broken = self.broken.subscribe();
-        // The sender is in `self`.
         let failure = broken.wait_for(Option::is_some).await.ok().and_then(|failure| failure.clone());
         match failure {
             Some(failure) => failure,
@@ -118,11 +113,10 @@ impl Handler {
         }
     }
 
-    /// Waits until so many tasks were started. `None`: forever.
+    /// `None`: forever.
     pub(super) async fn has_started(&self, tasks: Option<u64>) {
         let mut started = self.started.subscribe();
         let enough = started.wait_for(|started| tasks.is_some_and(|tasks| *started >= tasks));
-        // The sender lives as long as this handler.
         let _ = enough.await;
     }
 
@@ -131,13 +125,13 @@ impl Handler {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Runs a task of a worker that has this lease.
+    /// The worker has this lease.
     pub(super) async fn handle(
         &self,
         context: Context,
         mut lease: watch::Receiver<Lease>,
     ) -> Result<Json, TaskError> {
-        // The first lease may be sent after the first run has begun.
+        // The first run may begin before the first lease is sent.
         let _ = lease.wait_for(|lease| *lease != Lease::NONE).await;
         self.started.send_modify(|started| *started += 1);
         let mut replies = Replies::default();
@@ -222,8 +216,7 @@ impl Handler {
         }
     }
 
-    /// Ends the commands that are kept, and removes the directory of replies. Workers that hold this
-    /// handler may outlive the program's last step.
+    /// Workers that hold this handler may outlive the program's last step.
     pub(super) async fn close(&self) {
         if let Some(kept) = &self.kept {
             kept.close().await;
@@ -253,7 +246,7 @@ impl Handler {
     }
 }
 
-/// The results of the upstreams, by their names as inputs.
+/// Results of the upstreams, by their names as inputs.
 async fn inputs(context: &Context) -> Result<BTreeMap<String, Input>, TaskError> {
     if !context.task().has_edges {
         return Ok(BTreeMap::new());
@@ -266,7 +259,7 @@ async fn inputs(context: &Context) -> Result<BTreeMap<String, Input>, TaskError>
     Ok(named.collect())
 }
 
-/// Writes the object to a file, on a thread of its own: the file system may hang.
+/// On a thread of its own: the file system may hang.
 async fn written(object: BTreeMap<String, Input>) -> io::Result<TempPath> {
     let (sender, receiver) = oneshot::channel();
     let write = move || {
@@ -315,7 +308,7 @@ fn environment(
     environment
 }
 
-/// The error for a CMD that was ended early without being at fault.
+/// CMD was ended early without being at fault.
 fn unfinished(context: &Context) -> TaskError {
     if context.policy().max_attempts == 1 {
         TaskError::failed("it was ended before it was done, and it has a single attempt")

@@ -33,10 +33,9 @@ use crate::{
     exit::report,
 };
 
-/// How long a command may answer after the request to stop its run.
+/// Time to answer after the request to stop a run.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A task on the stdin of a command.
 #[derive(Serialize)]
 struct Run<'a> {
     id: u64,
@@ -58,14 +57,13 @@ struct Run<'a> {
     inputs: BTreeMap<String, Input>,
 }
 
-/// The request to stop a run.
 #[derive(Serialize)]
 struct Cancel {
     id: u64,
     cancel: bool,
 }
 
-/// The end of a run whose command cannot run another task.
+/// Its command cannot run another task.
 struct Lost {
     outcome: TaskOutcome,
     /// Why, if the command is to blame.
@@ -74,7 +72,7 @@ struct Lost {
     is_retired: bool,
 }
 
-/// Passes stderr of a command to the log of the run that it has.
+/// To the log of the run that the command has.
 #[derive(Clone, Debug, Default)]
 struct Logger(Arc<Mutex<Option<Context>>>);
 
@@ -98,7 +96,6 @@ impl Logger {
     }
 }
 
-/// A command without a task.
 #[derive(Debug)]
 struct Idle {
     command: KeptCommand,
@@ -107,7 +104,6 @@ struct Idle {
     is_used: bool,
 }
 
-/// The commands of this process.
 #[derive(Debug)]
 pub(super) struct KeptCommands {
     words: Vec<OsString>,
@@ -134,7 +130,6 @@ impl KeptCommands {
         Self { words, timeout, writer, idle, logs, next, ends }
     }
 
-    /// Runs a task.
     pub(super) async fn run(
         &self,
         context: &Context,
@@ -219,7 +214,7 @@ impl KeptCommands {
         Some(lost.outcome)
     }
 
-    /// Ends all commands without a task: their input ends.
+    /// Ends the input of commands without a task.
     pub(super) async fn close(&self) {
         let idle = std::mem::take(&mut *self.idle());
         join_all(idle.into_iter().map(|idle| idle.command.close())).await;
@@ -272,7 +267,7 @@ impl KeptCommands {
     }
 }
 
-/// The reply on a line. An error is the fault of the command, or `None`: it has ended.
+/// An error is the fault of the command, or `None`: it has ended.
 fn answer(line: Option<Line>, id: u64) -> Result<Reply, Option<String>> {
     let fault = match line {
         None => return Err(None),
@@ -293,7 +288,7 @@ fn answer(line: Option<Line>, id: u64) -> Result<Reply, Option<String>> {
     Err(Some(fault))
 }
 
-/// The outcome of a task whose command ended: it never is its result.
+/// Never the task's result.
 fn of_end(finished: &Finished<OutputTail>) -> TaskOutcome {
     match TaskOutcome::of(finished) {
         TaskOutcome::Done(_) => TaskOutcome::Failed("CMD ended without an answer".into()),
@@ -321,9 +316,8 @@ fn line_of(id: u64, context: &Context, inputs: BTreeMap<String, Input>) -> Vec<u
 }
 
 fn json_line(value: &impl Serialize) -> Vec<u8> {
-    // Strings and JSON are always JSON.
     let mut line = serde_json::to_vec(value).unwrap_or_default();
-    // A payload may be written over several lines. Within strings there are none.
+    // A payload may be written over several lines; strings have no line breaks.
     line.iter_mut().filter(|byte| matches!(**byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
     line.push(b'\n');
     line

@@ -12,14 +12,14 @@ use crate::{
     outage::StoreOutages,
 };
 
-/// Follows the connection of a worker to its store while the worker lives. Sends each renewed lease
-/// to `leases`. `outages` are those of the store, shared by all queues.
+/// Sends each renewed lease to `leases` while the worker lives. `outages`: of the store, shared by
+/// all queues.
 pub(super) async fn follow(
     mut connection: watch::Receiver<WorkerConnection>,
     leases: watch::Sender<Lease>,
     outages: Arc<Mutex<StoreOutages>>,
 ) {
-    // When the last poll was sent, by both clocks. Only that of guards advances while the host
+    // When the last poll was sent, by both clocks: only the guards' clock advances while the host
     // sleeps.
     let mut polled = None;
     while connection.changed().await.is_ok() {

@@ -1,10 +1,5 @@
-//! `work`: runs CMD for each stored task.
-//!
-//! `programs` finds the command of each kind, `aside` knows the kinds that cannot be run for now,
-//! and `unserved` those that no worker runs. `leases` follows the lease of each worker.
-//! `handler` runs CMD under a guard for a task, and `exit_mapping` maps its end to the end of the
-//! task. `kept_commands` keeps CMD for many tasks. `reply` is what CMD says of a task, in its answer there or
-//! in its `reply_file`.
+//! `work`: runs CMD for each stored task. `handler` runs CMD under a guard, `kept_commands` keeps
+//! it for many tasks, and `exit_mapping` maps its end to the end of the task.
 
 mod aside;
 mod exit_mapping;
@@ -45,7 +40,7 @@ use crate::{
 };
 use interval_queue_documents::words::show;
 
-/// Time limit for a worker to stop at once. Ending a run takes up to five seconds.
+/// Ending a run takes up to five seconds.
 const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
 pub(crate) async fn run(work: WorkArgs) -> Result<Ending, Failure> {
@@ -77,7 +72,6 @@ pub(crate) async fn run(work: WorkArgs) -> Result<Ending, Failure> {
     let run = async |worker: Worker| {
         let ended = if work.until_empty { worker.run_until_empty().await } else { worker.run().await };
         if ended.is_err() {
-            // A worker that fails stops all workers.
             handles.iter().for_each(WorkerHandle::stop);
         }
         ended.map(drop)
@@ -140,7 +134,6 @@ pub(crate) async fn run(work: WorkArgs) -> Result<Ending, Failure> {
     Ok(first.map_or(Ending::Code(0), Ending::Signal))
 }
 
-/// Opens all queues.
 async fn open(work: &WorkArgs) -> Result<Vec<TaskQueue>, Failure> {
     let names = work.queues()?;
     let store = &work.target.store.store().await?;

@@ -16,20 +16,19 @@ use crate::{
     program::Program,
 };
 
-/// The command of each kind.
 #[derive(Debug)]
 pub(super) struct Programs {
     of: BTreeMap<Kind, Vec<OsString>>,
-    /// Commands that cannot be executed, with reasons. At least one command can be executed.
+    /// With reasons. At least one command can be executed.
     pub(super) unusable: Vec<(Kind, Failure)>,
-    /// Whether each kind has a program of its own.
+    /// Each kind has a program of its own.
     pub(super) is_directory: bool,
-    /// The name of all programs together, for the label of the worker.
+    /// All programs together, for the label of the worker.
     pub(super) name: String,
 }
 
 impl Programs {
-    /// The programs of the command line. At least one exists and can be executed.
+    /// At least one program exists and can be executed.
     pub(super) fn find(work: &WorkArgs) -> Result<Self, Failure> {
         let mut others = work.kinds.iter().enumerate();
         if let Some((_, twice)) = others.find(|(at, kind)| work.kinds[..*at].contains(kind)) {
@@ -100,7 +99,6 @@ impl Programs {
         self.of.keys().map(Kind::as_str)
     }
 
-    /// The command of a kind.
     pub(super) fn words(&self, kind: &Kind) -> Vec<OsString> {
         self.of.get(kind).cloned().unwrap_or_default()
     }

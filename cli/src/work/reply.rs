@@ -6,10 +6,8 @@ use serde::{Deserialize, Deserializer};
 
 use super::exit_mapping::TaskOutcome;
 
-/// Maximum characters of an invalid line in an error.
 const SHOWN_CHARS: usize = 80;
 
-/// A line of CMD.
 #[derive(Debug)]
 pub(super) enum Reply {
     /// The run has ended, in this way.
@@ -25,7 +23,7 @@ pub(super) enum Reply {
     Group(String),
 }
 
-/// The line as it is written. It has one of the fields that say what it is.
+/// A field's name says what the line is.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object, for example {\"done\": null}")]
 struct Fields {
@@ -45,12 +43,12 @@ struct Fields {
     group: Option<String>,
 }
 
-/// A field that is there, also with null.
+/// The field is there, also with null.
 fn some<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 
-/// Parses a line: the number of the run that it names, and the reply.
+/// With the number of the run that the line names.
 pub(super) fn parse(line: &[u8]) -> Result<(Option<u64>, Reply), String> {
     let wrong = |why: String| {
         let shown: String = String::from_utf8_lossy(line).trim().chars().take(SHOWN_CHARS).collect();
@@ -103,14 +101,13 @@ fn of_progress(progress: &Json) -> Result<Reply, String> {
     Ok(Reply::Progress { done, total, text })
 }
 
-/// The replies of one run so far.
 #[derive(Debug, Default)]
 pub(super) struct Replies {
     group: Option<String>,
 }
 
 impl Replies {
-    /// Applies a reply. Returns the end of the run, if it is that.
+    /// Returns the end of the run, if the reply is that.
     pub(super) fn apply(&mut self, reply: Reply, context: &Context) -> Option<TaskOutcome> {
         match reply {
             Reply::Ended(outcome) => return Some(outcome),
@@ -121,7 +118,6 @@ impl Replies {
         None
     }
 
-    /// The group that CMD has named for a failure of the run.
     pub(super) fn into_group(self) -> Option<String> {
         self.group
     }

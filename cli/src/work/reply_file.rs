@@ -21,12 +21,10 @@ use super::{
 };
 use crate::exit::chain;
 
-/// Interval at which the file is read while CMD runs.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum bytes of the file.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The directory with the files of this process, made for the first run.
+/// Made for the first run.
 #[derive(Debug, Default)]
 pub(super) struct ReplyDirectory {
     directory: Mutex<Option<TempDir>>,
@@ -34,7 +32,6 @@ pub(super) struct ReplyDirectory {
 }
 
 impl ReplyDirectory {
-    /// Removes the directory with all files.
     pub(super) fn remove(&self) {
         if let Some(directory) = self.directory().take() {
             // The guard of a run that goes on has removed it, or will.
@@ -42,7 +39,7 @@ impl ReplyDirectory {
         }
     }
 
-    /// The file of a run, which CMD creates. It has no path while no directory can be made.
+    /// CMD creates the file. It has no path while no directory can be made.
     pub(super) fn file<'r>(&self, replies: &'r mut Replies) -> ReplyFile<'r> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut directory = self.directory();
@@ -58,7 +55,7 @@ impl ReplyDirectory {
     }
 }
 
-/// The file of one run. It is removed when dropped.
+/// Removed when dropped.
 #[derive(Debug)]
 pub(super) struct ReplyFile<'r> {
     path: Option<PathBuf>,
@@ -76,7 +73,7 @@ impl ReplyFile<'_> {
         self.path.as_deref()
     }
 
-    /// Reads the file again and again. Cancel safe.
+    /// Repeatedly. Cancel safe.
     pub(super) async fn follow<T>(&mut self, context: &Context) -> T {
         loop {
             sleep(READ_INTERVAL).await;
@@ -84,7 +81,7 @@ impl ReplyFile<'_> {
         }
     }
 
-    /// Reads the rest after the end of CMD. A reply replaces the outcome of its exit code.
+    /// The rest, after the end of CMD. A reply replaces the outcome of its exit code.
     pub(super) async fn end(mut self, context: &Context, outcome: TaskOutcome) -> TaskOutcome {
         self.read(context).await;
         let last = std::mem::take(&mut self.begun);
@@ -141,13 +138,12 @@ impl ReplyFile<'_> {
 impl Drop for ReplyFile<'_> {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // Fails if CMD has written nothing.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// The bytes of the file from there on, up to one more than its maximum. No file is an empty one.
+/// From there on, up to one byte more than the maximum. No file is an empty one.
 fn read_from(path: &Path, from: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match std::fs::metadata(path) {

@@ -9,11 +9,10 @@ use tokio::time::sleep;
 use super::handler::Handler;
 use crate::exit::report;
 
-/// Delay before the first check: workers of other kinds may be starting together with this one.
+/// Workers of other kinds may be starting together with this one.
 const FIRST_CHECK_DELAY: Duration = Duration::from_secs(2);
 const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Kinds that were printed.
 #[derive(Debug, Default)]
 pub(super) struct Unserved {
     printed: BTreeSet<(QueueName, Kind)>,
@@ -21,7 +20,6 @@ pub(super) struct Unserved {
 }
 
 impl Unserved {
-    /// Checks at regular intervals.
     pub(super) async fn watch<T>(&mut self, queues: &[TaskQueue], handler: &Handler) -> T {
         sleep(FIRST_CHECK_DELAY).await;
         loop {
@@ -30,7 +28,7 @@ impl Unserved {
         }
     }
 
-    /// Checks when the worker ends, if it has not checked before.
+    /// When the worker ends, if it has not checked before.
     pub(super) async fn check_once(&mut self, queues: &[TaskQueue], handler: &Handler) {
         if !self.is_checked {
             self.check(queues, handler).await;
@@ -39,7 +37,6 @@ impl Unserved {
 
     async fn check(&mut self, queues: &[TaskQueue], handler: &Handler) {
         for queue in queues {
-            // Outages of the store are printed elsewhere.
             let Ok(overview) = queue.overview().await else { return };
             let unserved = overview.unserved.into_iter().filter(|kind| !handler.serves(kind));
             for kind in unserved {

@@ -219,7 +219,7 @@ fn level(text: &str) -> Result<Level, String> {
 }
 
 impl WorkArgs {
-    /// The load limits of the worker. `None`: it takes tasks at any load.
+    /// `None`: it takes tasks at any load.
     pub(crate) fn load(&self) -> Option<Load> {
         let with = |load: Load, level: &Level| match level.at_least {
             Some(priority) => load.above(level.above, priority),
@@ -228,7 +228,7 @@ impl WorkArgs {
         (!self.at_load.is_empty()).then(|| self.at_load.iter().fold(Load::system(), with))
     }
 
-    /// The queues, `--queue` first.
+    /// `--queue` first.
     pub(crate) fn queues(&self) -> Result<Vec<&QueueName>, Failure> {
         if !self.also.is_empty() && self.pace.pace().is_some() {
             let text = "a rate belongs to one queue: with --also, run `interval-queue set` for each queue";

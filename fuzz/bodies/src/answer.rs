@@ -1,4 +1,4 @@
-//! What a Redis answers. The first line names the question, the rest is what came back over the wire.
+//! Replies of a Redis. The first line names the question, the rest is what came back over the wire.
 
 use interval_queue::{
     MaxRunning,
@@ -43,12 +43,11 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
     }
 }
 
-/// What a client reads from the wire: an answer, or the error that the server sent or that the bytes are.
+/// A reply, or the error that the server sent or that the bytes are.
 fn received(wire: &[u8]) -> RedisResult<Value> {
     redis::parse_redis_value(wire)?.extract_error()
 }
 
-/// What a shard is told when these bytes come back for its command.
 fn answer(command: &Command, wire: &[u8]) -> Result<Reply, StateError> {
     decode(command, received(wire).map_err(of_command)?)
 }
@@ -57,7 +56,7 @@ fn refused(error: &StateError, bytes: &[u8]) -> Verdict {
     refuses(error, bytes)
 }
 
-/// What came back is echoed with the next command, so it must be a memory that is accepted there.
+/// A memory is echoed with the next command, so it must be accepted there.
 fn can_be_echoed(memory: Memory) {
     let echo = Command::Change(Change::Pause, memory);
     assert!(echo.check().is_ok(), "{:?}: {memory:?}", echo.check());
@@ -84,7 +83,7 @@ fn read(reply: &Reply) {
     }
 }
 
-/// What comes back for a command on stored tasks: any rows, which need not make sense to the rules.
+/// Replies to commands on stored tasks: any rows, which need not make sense.
 fn of_tasks(command: &tasks::Command, wire: &[u8]) -> Result<(), StateError> {
     task_reply(command, received(wire).map_err(of_command)?).map(drop)
 }

@@ -1,5 +1,5 @@
-//! Records, readings and commands made of bytes: mostly such as there could be, with numbers at all ends of
-//! their ranges.
+//! Records, readings and commands from bytes: mostly plausible, with numbers at all ends of their
+//! ranges.
 
 use arbitrary::{Result, Unstructured};
 use interval_queue::{
@@ -11,7 +11,7 @@ use interval_queue::{
     },
 };
 
-/// A number: small, near another, or at an end.
+/// Small, near another, or at an end.
 fn number(u: &mut Unstructured<'_>) -> Result<u64> {
     const LAST: u64 = Ticket::MAX.get();
     Ok(match u.int_in_range(0..=5)? {
@@ -41,7 +41,7 @@ fn within(u: &mut Unstructured<'_>, least: Micros, most: Micros) -> Result<Micro
     })
 }
 
-/// One rate as a rule, or several; what cannot be together becomes one.
+/// One rate as a rule, or several; an impossible combination becomes one.
 fn rates(u: &mut Unstructured<'_>) -> Result<Rates> {
     let count = if u.ratio(1, 3)? { u.int_in_range(1..=MAX_RATES)? } else { 1 };
     let rates = (0..count).map(|_| {
@@ -76,7 +76,7 @@ fn optional<T>(u: &mut Unstructured<'_>, of: fn(&mut Unstructured<'_>) -> Result
     if u.arbitrary()? { of(u).map(Some) } else { Ok(None) }
 }
 
-/// A record that passes its check, or nothing if what the bytes say does not.
+/// `None`: the bytes give no valid record.
 pub(crate) fn record(u: &mut Unstructured<'_>) -> Result<Option<Record>> {
     let settings = Settings { rates: rates(u)?, max_running: optional(u, few)? };
     let mut record = Record::new(settings);
@@ -116,7 +116,6 @@ fn last_take(u: &mut Unstructured<'_>) -> Result<LastTake> {
     Ok(LastTake { request: number(u)?, first: ticket(u)?, count: few(u)? })
 }
 
-/// The take as one that can have been.
 fn within_ticket(take: LastTake, ticket: Ticket) -> LastTake {
     let first = take.first.clamp(Ticket::new(1), ticket);
     let room = u32::try_from(ticket.behind(first) + 1).unwrap_or(u32::MAX);
@@ -127,7 +126,7 @@ pub(crate) fn reading(u: &mut Unstructured<'_>) -> Result<Reading> {
     Ok(Reading { now: micros(u)?, incarnation: (*u.choose(&["", "", "other"])?).to_owned() })
 }
 
-/// Any command, also such as break a bound. `last` is what the last reply brought to remember.
+/// Some break a bound. `last`: the memory of the last reply.
 pub(crate) fn command(u: &mut Unstructured<'_>, last: Memory) -> Result<Command> {
     Ok(match u.int_in_range(0..=9)? {
         0..=5 => step(u, last)?,

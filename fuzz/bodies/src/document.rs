@@ -32,7 +32,6 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
     Verdict::Read
 }
 
-/// The record, or what is said of it.
 fn read(bytes: &[u8], queue: &QueueName) -> Result<Option<Record>, String> {
     match record(bytes, queue) {
         Ok(record) => {

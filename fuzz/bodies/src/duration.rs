@@ -21,8 +21,7 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
                 Ok(interval) => is_an_interval(interval, duration),
                 Err(error) => is_clear(&error, bytes),
             }
-            // Only what is longer than an interval may be is refused by the parser of durations that are
-            // shown.
+            // The parser of durations for display refuses only those too long for an interval.
             if duration <= MAX_INTERVAL.to_duration() {
                 is_shown(duration);
             }
@@ -44,7 +43,7 @@ fn is_an_interval(interval: Duration, duration: Duration) {
     assert!(micros.to_duration() >= interval, "an interval is never shortened");
 }
 
-/// What is shown is read as the same, to the precision that is shown.
+/// Reads again what is printed, to its precision.
 fn is_shown(duration: Duration) {
     let shown = show(duration);
     let step = Duration::from_millis(1);
@@ -53,7 +52,6 @@ fn is_shown(duration: Duration) {
             assert!(read <= duration && duration - read < step, "{duration:?} is shown as {shown}");
             assert_eq!(show(read), shown, "what is shown stays as it is");
         }
-        // Less than is shown.
         Err(error) => assert!(duration < step, "{duration:?} is shown as {shown}: {error}"),
     }
 }

@@ -1,5 +1,4 @@
-//! What an HTTP response says of the rate. The input is the head of a response: the status, then a field in
-//! each line.
+//! The rate in an HTTP response. The input is its head: the status, then a field per line.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +9,7 @@ use crate::promise::{Verdict, is_clear};
 
 const FLOOR: Duration = Duration::from_secs(1);
 const CAP: Duration = Duration::from_secs(3600);
-/// What is read; the rest may be anything.
+/// Other fields may be anything.
 const FIELDS: [&str; 6] = [
     "retry-after",
     "ratelimit",
@@ -37,7 +36,7 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
     let mut without = headers.clone();
     without.remove("retry-after");
     assert_eq!(read(StatusCode::OK, &headers), read(StatusCode::OK, &without));
-    // A date of its own makes the clock of the reader irrelevant.
+    // With a date of its own the reader's clock does not matter.
     let date = headers.get("date").and_then(|date| date.to_str().ok());
     if date.is_some_and(|date| httpdate::parse_http_date(date.trim()).is_ok()) {
         assert_eq!(asked(status, &headers, (FLOOR, CAP), SystemTime::UNIX_EPOCH).0, hold);

@@ -1,4 +1,4 @@
-//! What people and programs write of tasks: lines of payloads, names, and tasks as JSON.
+//! The input formats of tasks: lines of payloads, names, and tasks as JSON.
 
 use std::{fmt::Debug, str::FromStr};
 
@@ -45,7 +45,7 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
     verdict
 }
 
-/// Each line is the payload that it says, until one is none: that is told, with its number.
+/// Each line is a payload, until one is invalid: it is reported with its number.
 fn input(bytes: &[u8]) -> Verdict {
     let (payloads, failure) = of_the_program::lines(bytes);
     let mut read = payloads.iter();
@@ -70,7 +70,7 @@ fn input(bytes: &[u8]) -> Verdict {
     Verdict::Read
 }
 
-/// A payload is the same value for a handler that reads it, and in a list that is printed.
+/// A payload is the same value for a handler and in a printed list.
 pub(crate) fn stays(json: &Json, value: &Value) {
     assert_eq!(serde_json::from_str::<Value>(json.as_str()).unwrap(), *value);
     assert_eq!(serde_json::to_string(json).unwrap(), json.as_str().trim());
@@ -87,7 +87,6 @@ fn named(bytes: &[u8], name: Result<&str, &InvalidInput>, longest: usize) {
     }
 }
 
-/// What is read from the text is read again from what is shown of it.
 fn shown<T: FromStr<Err = InvalidInput> + ToString + Debug + PartialEq>(text: &str) {
     match text.parse::<T>() {
         Ok(it) => assert_eq!(it.to_string().parse::<T>().as_ref(), Ok(&it)),
@@ -95,7 +94,6 @@ fn shown<T: FromStr<Err = InvalidInput> + ToString + Debug + PartialEq>(text: &s
     }
 }
 
-/// The same with what is JSON.
 fn again<T: Serialize + DeserializeOwned + Debug + PartialEq>(text: &str) -> Option<T> {
     let it: T = serde_json::from_str(text).ok()?;
     let written = serde_json::to_string(&it).unwrap();

@@ -1,11 +1,11 @@
-//! Names of queues, labels and ids of shards, and the keys of a Redis that are made of names.
+//! Names of queues, labels and ids of shards, and the Redis keys made of names.
 
 use interval_queue::contract::{InvalidInput, Label, MAX_LABEL, MAX_NAME, QueueName, ShardId};
 use interval_queue_redis::internals::Keys;
 
 use crate::promise::{Verdict, refuses};
 
-/// What can be in front of the keys: prefixes that look like patterns, escapes and keys.
+/// Prefixes of keys that look like patterns, escapes and keys.
 const PREFIXES: [&str; 5] = ["interval-queue", "", "{x}%", "a:b", "*[a]?\\"];
 
 pub(crate) fn body(bytes: &[u8]) -> Verdict {
@@ -22,14 +22,14 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
     assert_eq!(label.is_ok(), of_shard.is_ok() || text.is_empty());
 
     for prefix in PREFIXES.map(Keys::new) {
-        // A key that is taken for a header is the header of that queue.
+        // A key taken for a header is the header of that queue.
         if let Some(found) = prefix.queue(text) {
             assert_eq!(prefix.of(&found)[0], text);
         }
         let Ok(queue) = &queue else { continue };
         let keys = prefix.of(queue);
         assert_eq!(prefix.queue(&keys[0]).as_ref(), Some(queue));
-        // One hash slot: what is between the first brace and the next closing one.
+        // One hash slot: between the first brace and the next closing one.
         let slot =
             |key: &str| key.split_once('{').and_then(|(_, key)| key.split_once('}')).unwrap().0.to_owned();
         assert!(keys.iter().all(|key| slot(key) == slot(&keys[0]) && !slot(key).is_empty()), "{keys:?}");

@@ -14,27 +14,27 @@ pub enum Verdict {
     Refused,
 }
 
-/// The password that inputs hide where passwords stand.
+/// Inputs hide this where passwords stand.
 pub(crate) const SECRET: &str = "hunter2";
 
-/// An error is one line that begins in lower case or with the value, and is not out of proportion.
+/// One line that begins in lower case or with the value, of bounded length.
 pub(crate) fn is_clear(error: &str, input: &[u8]) {
     assert!(!error.is_empty(), "an error says something");
     assert!(!error.chars().any(char::is_control), "an error is one printable line: {error:?}");
-    // Names stand in quotes and may be shown escaped: up to six signs for one.
+    // Names are quoted and may be escaped: up to six characters for one.
     assert!(error.len() <= 1000 + 12 * input.len(), "an error is no longer than it must be: {error}");
     let first = error.chars().next().unwrap_or_default();
     let named = std::str::from_utf8(input).is_ok_and(|input| input.contains(first));
     assert!(!first.is_uppercase() || named, "an error begins in lower case, or with the value: {error}");
 }
 
-/// The same with all that a person could be shown of it.
+/// Also with everything a person could see of the error.
 pub(crate) fn refuses<E: Error + Debug>(error: &E, input: &[u8]) -> Verdict {
     is_clear(&error.to_string(), input);
     Verdict::Refused
 }
 
-/// A record that was read is one that the rules can work with, and is read again from what is written.
+/// The rules can work with it, and it is read again from what is written.
 pub(crate) fn is_sound(record: &Record) {
     assert!(record.check().is_ok(), "{:?}: {record:?}", record.check());
     let json = record.to_json().unwrap();

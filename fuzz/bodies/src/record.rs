@@ -14,7 +14,6 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
     match Record::from_json(text) {
         Ok(record) => {
             is_sound(&record);
-            // What a person is shown of it.
             let at = Memory::of(&record).at;
             let standing = Snapshot { at, record }.start_status().to_string();
             assert!(!standing.chars().any(char::is_control), "{standing:?}");

@@ -1,8 +1,8 @@
-//! The tables of stored tasks in SQLite, in which somebody has written into some cells. Each command does as the rows
-//! say, or is refused with an error that names the file, the row and the column, and nothing is changed.
+//! The tables of stored tasks in SQLite, with foreign values in some cells. Each command does as
+//! the rows say, or is refused with an error that names file, row and column, and nothing changes.
 //!
-//! The first byte says whether the tables are as the program makes them, which SQLite checks, or such as let anything
-//! in. Then come cells: the column, the row, the type of the value, its length, and the value.
+//! The first byte selects tables as the program makes them, which SQLite checks, or tables that
+//! accept anything. Then come cells: column, row, type, length, value.
 
 use interval_queue::{
     contract::{Micros, OnExisting, QueueName, StateErrorKind},
@@ -29,11 +29,10 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
     if *which == b's' { AS_MADE.with(edited) } else { LOOSE.with(edited) }
 }
 
-/// Tables with something of all that there is.
+/// Tables with something of everything.
 struct Filled {
     as_made: bool,
     bench: Bench,
-    /// The tables and their columns.
     columns: Vec<(String, String)>,
 }
 
@@ -53,7 +52,6 @@ fn key(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
-/// So many tasks there are.
 const TASKS: u128 = 9;
 const NOW: Micros = Micros::new(1_750_000_000_000_000);
 
@@ -115,7 +113,7 @@ impl Filled {
         self.bench.apply(&queue(), now, &command).unwrap_or_else(|failed| panic!("{failed:?} to {command:?}"))
     }
 
-    /// What becomes of commands once cells were written to. In the end all is as before.
+    /// In the end all is as before.
     fn edited(&self, mut cells: &[u8]) -> Verdict {
         let on = self.bench.connection();
         on.execute_batch("SAVEPOINT edit").unwrap();
@@ -132,7 +130,7 @@ impl Filled {
         verdict
     }
 
-    /// Writes a value into a cell, if SQLite lets it.
+    /// SQLite may refuse the value.
     fn edit(&self, column: u8, row: u8, kind: u8, value: &[u8]) -> bool {
         let (table, column) = &self.columns[usize::from(column) % self.columns.len()];
         let mut number = [0; 8];
@@ -143,7 +141,7 @@ impl Filled {
             b'r' => ("?1", Value::Real(f64::from_le_bytes(number))),
             b'n' => ("?1", Value::Null),
             b'b' => ("?1", Value::Blob(value.to_vec())),
-            // Also what is no UTF-8.
+            // Also invalid UTF-8.
             _ => ("CAST(?1 AS TEXT)", Value::Blob(value.to_vec())),
         };
         let on = self.bench.connection();
@@ -152,7 +150,7 @@ impl Filled {
         if rows == 0 {
             return false;
         }
-        // The tables of names and of numbers are found by different columns; all can be counted.
+        // Tables of names and of numbers are found by different columns; all can be counted.
         let which = format!(
             "SELECT count(*) FROM pragma_table_xinfo('{table}') WHERE pk = 1 AND name = 'number' OR pk = 1 AND name = 'task'"
         );
@@ -165,7 +163,6 @@ impl Filled {
         update.execute((value, i64::from(row) % rows)).is_ok_and(|changed| changed > 0)
     }
 
-    /// Whether some command was carried out.
     fn goes_on(&self) -> bool {
         let all: Vec<_> = (1..=TASKS).map(id).collect();
         let page = Read::Page {
@@ -217,20 +214,20 @@ impl Filled {
     }
 }
 
-/// A row that cannot be used is told with the file, the row and the column.
+/// The error names file, row and column.
 fn is_named(as_made: bool, failed: &Failed, command: &Command) {
     let error = match failed {
         Failed::Rejected(error) => error,
-        // Only in tables that let anything in, and never silently.
+        // Only in tables that accept anything, and never silently.
         Failed::Sqlite(Error::InvalidColumnType(..)) if !as_made => return,
-        // Two rows with one id, or a number that cannot rise any more: SQLite itself refuses to store it.
+        // Two rows with one id, or a number that cannot rise: SQLite itself refuses it.
         Failed::Sqlite(Error::SqliteFailure(error, _)) if error.code == ErrorCode::ConstraintViolation => {
             return;
         }
         Failed::Sqlite(error) => panic!("{error:?} to {command:?}"),
     };
     let text = error.to_string();
-    // Values are shown cut short.
+    // Values are cut in errors.
     is_clear(&text, &[0; 100]);
     match error.kind() {
         StateErrorKind::Damaged => {
@@ -251,7 +248,6 @@ fn columns(bench: &Bench) -> Vec<(String, String)> {
     statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
-/// The columns of the primary key.
 fn primary(on: &rusqlite::Connection, table: &str) -> String {
     let sql = "SELECT name FROM pragma_table_info(?1) WHERE pk > 0 ORDER BY pk";
     let mut statement = on.prepare_cached(sql).unwrap();

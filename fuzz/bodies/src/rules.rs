@@ -1,5 +1,4 @@
-//! The rules: whatever is stored and whatever is asked, an answer, and a record that is as good as the one
-//! before.
+//! The rules: whatever is stored and asked, a reply, and a record as good as the one before.
 
 use arbitrary::{Result, Unstructured};
 use interval_queue::contract::{
@@ -11,11 +10,10 @@ use crate::{
     promise::{Verdict, is_sound, refuses},
 };
 
-/// A clock that went back by more is believed, and everything moves with it.
+/// A larger step back of the clock is believed, and everything moves with it.
 const TOLERANCE: Micros = Micros::from_millis(1000);
 
 pub(crate) fn body(bytes: &[u8]) -> Verdict {
-    // Bytes that end too early say nothing more.
     play(&mut Unstructured::new(bytes)).unwrap_or(Verdict::Refused)
 }
 
@@ -37,7 +35,7 @@ fn play(u: &mut Unstructured<'_>) -> Result<Verdict> {
             }
             Err(error) => {
                 assert_eq!(stored, before, "{error} changed something");
-                // What it names is of the record or of the command, not of the bytes.
+                // The error names parts of the record or command, not of the bytes.
                 let _ = refuses(&error, &[0; 100]);
             }
         }
@@ -45,7 +43,7 @@ fn play(u: &mut Unstructured<'_>) -> Result<Verdict> {
     Ok(verdict)
 }
 
-/// What holds after a command that was carried out. Returns what is to be remembered of it.
+/// Returns the memory of the reply.
 fn answered(
     command: &Command,
     reading: &Reading,
@@ -98,8 +96,8 @@ fn answered(
     Some(memory)
 }
 
-/// Granted tickets have started, and every meter counts their slots, but at the end of all time. Those that are granted
-/// again have been before.
+/// Granted tickets have started, and every meter counts their slots, but at the end of all time.
+/// Repeated grants were counted before.
 fn grants_are_sound(step: &Step, stepped: &Stepped, before: Option<&Record>, after: &Record) -> bool {
     let known = before.and_then(|before| before.shards.get(&step.shard));
     stepped.grants.iter().all(|grant| {

@@ -1,5 +1,5 @@
-//! Commands on stored tasks made of bytes: mostly such as there could be, on few tasks of few workers, with numbers at
-//! all ends of their ranges.
+//! Commands on stored tasks from bytes: mostly plausible, on few tasks of few workers, with numbers
+//! at all ends of their ranges.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use interval_queue::{
 };
 use uuid::Uuid;
 
-/// What was seen so far: the leases that were given, and what is known of the schedule.
+/// Issued leases, and the state of the schedule.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) leased: Vec<(WorkerId, TaskId, Token)>,
@@ -25,7 +25,7 @@ pub(crate) struct Seen {
     sequence: u64,
 }
 
-/// Any command, also such as break a bound.
+/// Some break a bound.
 pub(crate) fn command(u: &mut Unstructured<'_>, seen: &mut Seen, now: Micros) -> Result<Command> {
     Ok(match u.int_in_range(0..=16)? {
         0..=4 => Command::Add(add(u, now)?),
@@ -70,7 +70,7 @@ fn within(u: &mut Unstructured<'_>, least: Micros, most: Micros) -> Result<Micro
     })
 }
 
-/// How far a clock goes: mostly seconds, now and then anywhere, also back.
+/// Mostly seconds, now and then anywhere, also back.
 pub(crate) fn tick(u: &mut Unstructured<'_>, now: Micros) -> Result<Micros> {
     let step = Micros::new(u.int_in_range(0..=20_000_000)?);
     Ok(match u.int_in_range(0..=15)? {
@@ -163,7 +163,6 @@ fn policy(u: &mut Unstructured<'_>) -> Result<Policy> {
 fn new_task(u: &mut Unstructured<'_>, now: Micros) -> Result<NewTask> {
     let mut task = NewTask::new(task_id(u)?, json(u)?);
     task.kind = kind(u)?;
-    // Few tasks have more than a few of these.
     if u.ratio(2, 3)? {
         task.priority = if u.ratio(1, 8)? { u.arbitrary()? } else { u.int_in_range(-100..=100)? };
         task.key = some(u, key)?;
@@ -204,7 +203,7 @@ fn outcome(u: &mut Unstructured<'_>) -> Result<Outcome> {
     })
 }
 
-/// Mostly a lease that was given once.
+/// Mostly a lease that was issued once.
 fn lease(u: &mut Unstructured<'_>, leased: &[(WorkerId, TaskId, Token)]) -> Result<(TaskId, Token)> {
     if leased.is_empty() || u.ratio(1, 6)? {
         return Ok((task_id(u)?, Token { incarnation: micros(u)?, attempt: few(u)? }));

@@ -1,5 +1,5 @@
-//! The rules of stored tasks: whatever is asked, one command after the other, an answer, and rows that are as good as
-//! those before.
+//! The rules of stored tasks: whatever is asked, one command after the other, a reply, and rows as
+//! good as those before.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,6 @@ use crate::{
 };
 
 pub(crate) fn body(bytes: &[u8]) -> Verdict {
-    // Bytes that end too early say nothing more.
     play(&mut Unstructured::new(bytes)).unwrap_or(Verdict::Refused)
 }
 
@@ -34,7 +33,7 @@ fn play(u: &mut Unstructured<'_>) -> Result<Verdict> {
         }
         now = tick(u, now)?;
         let command = command(u, &mut seen, now)?;
-        // Little at once, now and then, so that much is left to the next steps.
+        // A small budget now and then leaves much to the next steps.
         let share = if u.ratio(1, 3)? { 1 } else { 100 };
         let before = picture(&tables, now);
         let reply = rules::apply_with_budget(&mut tables, now, share, &command);
@@ -58,7 +57,7 @@ fn play(u: &mut Unstructured<'_>) -> Result<Verdict> {
     Ok(verdict)
 }
 
-/// Looks at all there is; nothing if there is no queue.
+/// Empty if there is no queue.
 fn picture(tables: &Tables, now: Micros) -> Vec<Reply> {
     let mut tables = tables.clone();
     let mut look = |read| rules::apply(&mut tables, now, &Command::Read(read)).ok();
@@ -75,7 +74,7 @@ fn picture(tables: &Tables, now: Micros) -> Vec<Reply> {
     [overview, page].into_iter().chain(others).collect()
 }
 
-/// What is counted is what there is.
+/// Counts equal the stored tasks.
 fn counts(overview: &Reply, tasks: &[Stored]) -> std::result::Result<(), String> {
     let Reply::Overview(overview) = overview else { return Err(format!("{overview:?} to an overview")) };
     let mut real: BTreeMap<(Kind, State), u64> = BTreeMap::new();
@@ -90,7 +89,6 @@ fn counts(overview: &Reply, tasks: &[Stored]) -> std::result::Result<(), String>
     if notified == real { Ok(()) } else { Err(format!("T10: {notified:?} are told, and there are {real:?}")) }
 }
 
-/// What holds for each row by itself.
 fn is_sound(look: &Reply) {
     let Reply::Page(page) = look else { return };
     for Stored { task: x, .. } in &page.tasks {
@@ -110,7 +108,7 @@ fn is_sound(look: &Reply) {
     }
 }
 
-/// What the commands that follow may speak of.
+/// What later commands may name.
 fn remember(seen: &mut Seen, command: &Command, reply: &Reply) {
     match (command, reply) {
         (Command::Step(step), Reply::Stepped(stepped)) => {

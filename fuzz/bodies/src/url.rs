@@ -1,4 +1,4 @@
-//! The URL of a state: to the façade, and the address in it to the backend of a server.
+//! The URL of a store: for the façade, and the address in it for a server's backend.
 
 use interval_queue::fuzzing::{Target, target};
 use interval_queue_redis::internals::{Address, Credentials, Endpoint as At, Host};
@@ -34,7 +34,7 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
     Verdict::Read
 }
 
-/// The address from which the same is read, all that can be escaped escaped.
+/// Everything is escaped that can be.
 fn canonical(Address { endpoint, credentials, database, tls, ca }: &Address) -> String {
     let base = if *tls { "rediss" } else { "redis" };
     let (login, no_login) = (login(credentials), Credentials::default());
@@ -92,7 +92,7 @@ const SCHEMES: [&str; 9] = [
     "postgresql",
 ];
 
-/// Whether the password stands only where an address has one: before the last `@`, or in a parameter for it.
+/// The password stands only where an address has one: before the last `@`, or in its parameter.
 fn has_its_secret_in_place(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once("://") else {
         return false;

@@ -1,7 +1,7 @@
-//! What the end of a command means for its task, whatever it printed, and what its guard is told.
+//! What the end of a command means for its task, whatever it printed, and what its guard receives.
 //!
-//! The first byte says how it ended, the second how much of its output is kept, the third where that ends: then come
-//! what it said on stdout and, behind a zero, on stderr. All of it is also taken for what comes through the socket
+//! The first byte is how it ended, the second how much output is kept, the third where stdout ends:
+//! then come stdout and, after a zero, stderr. All of it is also read as bytes of the socket
 //! between worker and guard.
 
 use serde_json::Value;
@@ -46,12 +46,11 @@ fn end_of(byte: u8, number: usize) -> End {
     }
 }
 
-/// As it comes through a pipe: in pieces.
 fn pieces(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.chunks(7)
 }
 
-/// The beginning and the end are kept, and what is missing is counted.
+/// Beginning and end are kept, and missing bytes counted.
 fn ends(first: usize, last: usize, bytes: &[u8]) -> OutputTail {
     let mut ends = OutputTail::of(first, last);
     pieces(bytes).for_each(|piece| ends.keep(piece));
@@ -63,7 +62,7 @@ fn ends(first: usize, last: usize, bytes: &[u8]) -> OutputTail {
     ends
 }
 
-/// A line that has not ended is ended, so that the next one begins on a line of its own.
+/// An unfinished line is ended, so that the next one begins on its own.
 fn whole_lines(bytes: &[u8]) -> Vec<u8> {
     let mut all = bytes.to_vec();
     if all.last().is_some_and(|last| *last != b'\n') {
@@ -108,7 +107,7 @@ fn judge(finished: &Finished<OutputTail>, stdout: &[u8]) -> Verdict {
     Verdict::Refused
 }
 
-/// What is read from the socket is read again from what it is written as; what is nonsense ends the talk.
+/// Orders are read again from what is written; an invalid one ends the connection.
 fn socket(bytes: &[u8]) {
     let (read, _) = orders(bytes);
     let mut written = Vec::new();

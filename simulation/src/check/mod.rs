@@ -1,9 +1,8 @@
-//! The checks: what the store grants, what arrives, and what starts is held against the promises, event by
-//! event.
+//! The checks: grants, replies and starts are held against the promises, event by event.
 //!
-//! Instants are true time, in microseconds since the beginning. A slot's true instant is as far from that at which
-//! the store answered as the two are apart on the store's clock. Only how far slots are apart is judged on
-//! that clock.
+//! Instants are true time, in microseconds since the beginning. A slot's true instant is as far
+//! from the store's reply as the two are apart on the store's clock; only distances between slots
+//! are judged on that clock.
 
 mod paid;
 mod queue;
@@ -107,23 +106,24 @@ impl Promise {
     }
 }
 
-/// The longest from a job's arrival in an idle queue to its slot, if nothing goes wrong.
+/// From a job's arrival in an idle queue to its slot, if nothing goes wrong.
 const ROUND_TRIP: Duration = Duration::from_millis(5);
 
-/// Watches a whole world. The first violation is kept.
+/// The first violation is kept.
 #[derive(Default)]
 pub(crate) struct Checks {
     pub(crate) violation: Option<Violation>,
     queues: BTreeMap<QueueName, Watched>,
     shards: BTreeMap<usize, Behaviour>,
-    /// How long nothing may start while jobs wait and nothing is wrong; none: as long as it likes.
+    /// Maximum time without a start while jobs wait and nothing is wrong. `None`: unlimited.
     pub(crate) longest_stall: Option<Duration>,
     waiting: isize,
     undisturbed_from: Duration,
-    /// How often jobs came to wait when none did, and how much time no slot was used while some did.
+    /// How often jobs came to wait when none did, and how much time no slot was used while some
+    /// did.
     busy_again: u32,
     wasted: Duration,
-    /// Shards may have gone idle in a pause that nobody has woken since.
+    /// Shards may have gone idle in a pause, and none was woken since.
     dozing: bool,
 }
 
@@ -134,14 +134,14 @@ impl Checks {
         }
     }
 
-    /// A process sends a command, whatever becomes of it.
+    /// Whatever becomes of the command.
     pub(crate) fn sent(&mut self, process: usize, command: &Command) {
         if let Command::Step(step) = command {
             self.shards.entry(process).or_default().stepped(step);
         }
     }
 
-    /// The store, whose clock shows `clock`, carried out a command.
+    /// The store, whose clock shows `clock`, applied a command.
     #[allow(clippy::too_many_arguments, reason = "all that there is to know of it")]
     pub(crate) fn applied(
         &mut self,
@@ -173,7 +173,6 @@ impl Checks {
         }
     }
 
-    /// A reply has reached the process.
     pub(crate) fn delivered(
         &mut self,
         process: usize,
@@ -189,7 +188,7 @@ impl Checks {
         }
     }
 
-    /// A job has started at `at`, of which the shard decided at `decided`.
+    /// The shard decided on the start at `decided`.
     pub(crate) fn started(
         &mut self,
         process: usize,
@@ -204,7 +203,6 @@ impl Checks {
         self.took(started, at);
     }
 
-    /// A start has taken a slot, or has broken a promise.
     fn took(&mut self, started: Result<[i64; 2], (Promise, String)>, at: Duration) {
         match started {
             Ok(slot) => {
@@ -233,14 +231,12 @@ impl Checks {
         }
     }
 
-    /// Something happened to all records: which queues have a rate now.
     pub(crate) fn rates_are(&mut self, at: Duration, in_force: impl Fn(&QueueName) -> bool) {
         for (queue, watched) in &mut self.queues {
             watched.rate.is_now(in_force(queue), at);
         }
     }
 
-    /// Looks whether something should have started by now.
     pub(crate) fn check_stall(&mut self, at: Duration) {
         let Some(longest) = self.longest_stall.filter(|_| self.waiting > 0 && !self.dozing) else { return };
         let stall = at.saturating_sub(self.undisturbed_from);
@@ -265,30 +261,26 @@ impl Checks {
         self.undisturbed_from = self.undisturbed_from.max(until);
     }
 
-    /// Every living shard was woken after a pause.
     pub(crate) fn woken(&mut self, at: Duration) {
         self.dozing = false;
         self.disturbed(at);
     }
 
-    /// Something happens to every queue, at this instant.
     pub(crate) fn each_queue(&mut self, at: Duration, happens: impl Fn(&mut Watched, i64)) {
         self.queues.values_mut().for_each(|watched| happens(watched, micros(at)));
     }
 
-    /// A command of the process got an error, of which its application is to be told or not.
     pub(crate) fn failed(&mut self, process: usize, is_reported: bool) {
         if is_reported {
             self.shards.entry(process).or_default().failures += 1;
         }
     }
 
-    /// The application in the process was told of an error.
     pub(crate) fn reported(&mut self, process: usize) {
         self.shards.entry(process).or_default().reported += 1;
     }
 
-    /// Holds what applications were told against what failed.
+    /// Holds what applications were notified of against what failed.
     pub(crate) fn check_reported(&mut self, at: Duration) {
         let silent = self.shards.iter().find(|(_, shard)| shard.reported != shard.failures);
         let silent = silent.map(|(process, shard)| (*process, shard.failures, shard.reported));
@@ -299,7 +291,7 @@ impl Checks {
         }
     }
 
-    /// What has to hold if nothing went wrong at all.
+    /// Checks what must hold if nothing went wrong.
     pub(crate) fn check_faultless(&mut self, at: Duration) {
         let inversions = self.inversions();
         if inversions > 0 {
@@ -313,7 +305,7 @@ impl Checks {
         }
     }
 
-    /// How many slots were granted, and how many came early after a loss.
+    /// Numbers of granted slots, and of those that came early after a loss.
     pub(crate) fn counts(&self) -> (u64, u64) {
         self.queues
             .values()

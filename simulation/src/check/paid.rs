@@ -1,10 +1,10 @@
-//! How far the slots that were used are paid for: when the next one is due.
+//! How far the used slots are paid for: when the next one is due.
 
 use interval_queue_contract::{Rate, judge::Slot};
 
 use super::signed;
 
-/// For each rate, when all of its burst is there again. Instants are microseconds of true time.
+/// For each rate, when its burst is full again, in microseconds of true time.
 #[derive(Default)]
 pub(super) struct Paid {
     era: usize,
@@ -12,8 +12,8 @@ pub(super) struct Paid {
 }
 
 impl Paid {
-    /// Charges a slot. From when on slots are wasted if none is used: the burst of the first rate is there, and
-    /// the others have one.
+    /// Charges a slot. Returns from when on unused slots are wasted: the first rate's burst is
+    /// full, and the others have a slot.
     pub(super) fn next(&mut self, slot: &Slot, rates: &[Rate]) -> i64 {
         if self.full.len() != rates.len() || self.era != slot.era {
             (self.era, self.full) = (slot.era, vec![i64::MIN; rates.len()]);

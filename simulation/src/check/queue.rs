@@ -1,4 +1,4 @@
-//! What is known of one queue: the slots that were granted, and what became of them.
+//! The history of one queue: granted slots, and what became of them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -12,58 +12,49 @@ use interval_queue_contract::{
 
 use super::{Promise, paid::Paid, rate::Force, shard::Behaviour, signed, timeline::Timeline};
 
-/// The longest that a round trip takes, in microseconds: the simulated network's worst delays and a little
-/// more.
+/// In microseconds: the simulated network's worst delays and a little more.
 const ROUND_TRIP: i64 = 4_000_000;
 
-/// How long it takes until all who may start have asked.
+/// Time until all that may start have asked.
 const ASKING: Micros = Micros::from_millis(5);
 
 #[derive(Default)]
 pub(crate) struct Watched {
     granted_slots: Timeline,
     used_slots: Timeline,
-    /// All that a ticket was granted, the latest last.
+    /// All grants of a ticket, the latest last.
     grants: HashMap<(usize, Ticket), Vec<Given>>,
     started: HashSet<Ticket>,
-    /// The ticket that was started last, and its slot.
     last_started: (Ticket, i64),
-    /// All rates that were in force.
     eras: Eras,
-    /// How far the slots that were used are paid for.
     paid: Paid,
     ticket: Ticket,
     current: Ticket,
-    /// Whether the record may be behind what was seen of it before.
+    /// Whether the record may be behind what was seen of it.
     behind: bool,
     losses: u64,
     /// How many starts may be early after these losses.
     may_be_early: u64,
     paused_since: Option<i64>,
     held_until: Option<i64>,
-    /// How far clocks that were stepped back a little may mislead a shard, in microseconds.
+    /// In microseconds: how far small clock steps back may mislead a shard.
     slack: i64,
-    /// When the record's clock last moved on.
     moved_on_at: i64,
-    /// Where the clock stood after each step, against where it would stand without any, in microseconds.
+    /// Offset of the clock after each step, in microseconds.
     displaced: Vec<i64>,
-    /// What the record's clock showed when it was last written, and how far it was moved back in all.
+    /// The record's clock when last written, and how far it was moved back in all.
     seen_at: i64,
     moved_back: i64,
-    /// How far that clock, had it never been moved back, was ahead of true time then.
+    /// How far that clock, never moved back, would be ahead of true time then.
     ahead: i64,
-    /// How far the clock was stepped forward in all, in microseconds.
+    /// Total of steps forward, in microseconds.
     forward: i64,
-    /// The longest way back that a round trip may have hidden.
     unnoticed: i64,
     stepped_back: bool,
     /// Whether changes may not be in order any more.
     misnumbered: bool,
-    /// When the clock was stepped last.
     stepped_at: Option<i64>,
-    /// How well each process knows the clock.
     known: HashMap<usize, Known>,
-    /// Whether it has a rate.
     pub(super) rate: Force,
     pub(super) granted: u64,
     pub(super) early: u64,
@@ -73,27 +64,25 @@ pub(crate) struct Watched {
 #[derive(Clone, Copy)]
 struct Given {
     slot: i64,
-    /// The same on the store's clock.
+    /// The slot on the store's clock.
     store_slot: Micros,
-    /// How far the clock had been stepped forward.
     forward: i64,
     /// How much later than it is the shard may believe its slot to be.
     uncertain: i64,
-    /// When the grant arrived.
     received_at: i64,
-    /// For the judge: on the record's clock, had it never been moved back.
+    /// For the judge, on the record's clock if never moved back.
     what: Slot,
-    /// Its number in the order in which slots were granted.
+    /// Number in the order of grants.
     number: u64,
     delivered: bool,
     used: bool,
 }
 
-/// How well a process can know the store's clock: as well as by its quickest reply since that was stepped.
+/// As well as by its quickest reply since the clock was stepped.
 #[derive(Clone, Copy)]
 struct Known {
     since: Option<i64>,
-    /// The quickest reply but for the last one, and the last one, in microseconds.
+    /// The quickest reply but the last, and the last, in microseconds.
     before: i64,
     last: i64,
     received_at: i64,
@@ -105,7 +94,6 @@ impl Known {
     }
 }
 
-/// Nothing is known.
 const UNKNOWN: Known = Known { since: None, before: i64::MAX, last: i64::MAX, received_at: 0 };
 
 type Found = Result<(), (Promise, String)>;
@@ -122,7 +110,7 @@ impl Watched {
     ) -> Found {
         self.eras.enter(record.meters.rates());
         if !matches!(command, Command::Read) {
-            // A record whose clock stands still, since it was stepped back a little, misleads by that much.
+            // A record whose clock stands still after a small step back misleads by that much.
             if record.seen_at > clock {
                 self.stepped_at = Some(at);
                 self.slack = self.slack.max(at - self.moved_on_at);
@@ -131,7 +119,7 @@ impl Watched {
             }
             let before = std::mem::replace(&mut self.seen_at, signed(record.seen_at));
             if self.behind || self.seen_at < before {
-                // The record does not know how much time has passed meanwhile.
+                // The record does not know how much time has passed.
                 self.moved_back = self.moved_back.max(at + self.ahead - self.seen_at);
             }
             self.ahead = self.seen_at + self.moved_back - at;
@@ -141,7 +129,7 @@ impl Watched {
             (Command::Step(step), Reply::Stepped(stepped)) => self.stepped(process, step, stepped, at, shard),
             (Command::Change(change, _), Reply::Changed(Changed { before, .. })) => {
                 if before.is_none() && self.losses > 0 {
-                    // Somebody who remembers nothing has opened a new queue, where all of the burst is there.
+                    // A process without a memory has opened a new queue, with a full burst.
                     self.may_be_early += u64::from(self.eras.largest_burst()) - 1;
                 }
                 self.changed(change, record, at);
@@ -151,7 +139,7 @@ impl Watched {
         }
     }
 
-    /// `ticket` and `current` never go back, neither in the record nor for those who remember.
+    /// `ticket` and `current` never go back, in the record or in memories.
     fn never_back(&mut self, command: &Command, record: &Record) -> Found {
         if self.behind {
             (self.ticket, self.current) = (Ticket::NONE, Ticket::NONE);
@@ -174,7 +162,7 @@ impl Watched {
         Ok(())
     }
 
-    /// The record was deleted: one that is made from now on is new, and knows nothing of what was granted.
+    /// A record made from now on knows nothing of earlier grants.
     pub(super) fn removed(&mut self) {
         self.behind = true;
         (self.granted_slots, self.used_slots) = (Timeline::default(), Timeline::default());
@@ -222,7 +210,7 @@ impl Watched {
             }
             let given = self.grants.entry((process, ticket)).or_default();
             let before = given.iter().rfind(|before| !before.used).copied();
-            // It is the same slot still if the reply was lost.
+            // The slot is the same if the reply was lost.
             let again = before.filter(|before| before.store_slot == grant.slot && !before.delivered);
             if let Some(before) = before {
                 shard.overruns += u32::from(again.is_none());
@@ -254,17 +242,16 @@ impl Watched {
         Ok(())
     }
 
-    /// The reply to a command that was carried out at `applied` has arrived.
     pub(super) fn delivered(&mut self, process: usize, reply: &Reply, applied: i64, at: i64) {
         let Reply::Stepped(stepped) = reply else { return };
         let known = self.known.entry(process).or_insert(UNKNOWN);
         if known.since != self.stepped_at {
             *known = Known { since: self.stepped_at, ..UNKNOWN };
         }
-        // What was said before the clock was stepped tells nothing of it.
+        // Replies from before a clock step are worthless.
         let last =
             if self.stepped_at.is_some_and(|stepped| applied <= stepped) { i64::MAX } else { at - applied };
-        // What it knew before has aged: both clocks drift, and timers have a grain of a millisecond.
+        // Knowledge ages: both clocks drift, and timers have a grain of a millisecond.
         let before = known.uncertain().saturating_add((at - known.received_at) / 1_000 + 2_000);
         *known = Known { before, last, received_at: at, ..*known };
         let uncertain = known.uncertain();
@@ -277,8 +264,7 @@ impl Watched {
         }
     }
 
-    /// A job was started at `at`, of which the shard decided at `decided`. Gives its slot and the instant
-    /// from which the next one may be expected.
+    /// Returns the slot, and from when on the next one may be expected.
     pub(super) fn started(
         &mut self,
         process: usize,
@@ -300,7 +286,7 @@ impl Watched {
         if !self.started.insert(ticket) && self.losses == 0 {
             return broken(Promise::AtMostOnce, "was started by two shards".into());
         }
-        // A clock that was stepped forward may have reached the slot before.
+        // A clock stepped forward may have reached the slot before.
         let brought = self.forward - given.forward;
         if at + self.slack + self.unnoticed + brought < given.slot {
             return broken(Promise::Spacing, format!("was started {} µs before its slot", given.slot - at));
@@ -337,17 +323,16 @@ impl Watched {
         Ok([given.slot, self.paid.next(&slot, self.eras.rates(self.eras.last()))])
     }
 
-    /// The record may know nothing any more of so many slots, nor of those that were granted and have not
-    /// come: for each of them there may be one too many.
+    /// The record may have forgotten so many slots, and granted ones that have not come: for each
+    /// of them one may be too many.
     fn allow_early(&mut self, slots: u64, at: i64) {
         self.losses += 1;
         self.may_be_early += slots + self.granted_slots.to_come(at + self.ahead);
     }
 
-    /// A run of a stored task was started at `at` in this process: in one of the slots that were granted to
-    /// it, have come, are not too late and were not used. Which one it was the worker does not tell; the one
-    /// that would be too late first leaves the others to those that come later. Gives what
-    /// [`started`](Self::started) gives.
+    /// A run of a stored task started in one of the slots granted to this process that have come,
+    /// are not too late and not used. Which one is unknown: the slot that expires first leaves the
+    /// others to later runs. Returns the same as [`started`](Self::started).
     pub(super) fn starts_at_pace(
         &mut self,
         process: usize,
@@ -370,8 +355,7 @@ impl Watched {
         Ok([given.slot, self.paid.next(&slot, self.eras.rates(self.eras.last()))])
     }
 
-    /// The process was stopped for `time` in the middle of a step, perhaps before it took in what had just
-    /// arrived.
+    /// Stopped in the middle of a step, perhaps before it took in what had just arrived.
     pub(crate) fn stopped_in_step(&mut self, process: usize, at: i64, time: i64) {
         let Some(known) = self.known.get_mut(&process).filter(|known| known.received_at == at) else {
             return;
@@ -383,17 +367,17 @@ impl Watched {
         given.filter(|given| given.received_at == at).for_each(|given| given.uncertain = uncertain);
     }
 
-    /// The process is dead: slots that it was granted and that have not come are free.
+    /// Granted slots that have not come are free.
     pub(crate) fn killed(&mut self, process: usize, at: i64) {
         self.granted_slots.forget_process(process, at + self.ahead);
     }
 
-    /// The record is gone or not the latest. If the server does not tell, shards that notice it may find a
-    /// burst given back.
+    /// The record is gone or not the latest. If the server does not report it, shards that notice
+    /// it may find a full burst.
     pub(crate) fn lost(&mut self, is_reported: bool, at: i64) {
         let unknown = if is_reported { 1 } else { self.eras.largest_burst() };
         self.allow_early(unknown.into(), at);
-        // What was changed before may then be numbered higher than what is changed after.
+        // Earlier changes may then have higher numbers than later ones.
         self.misnumbered |= self.stepped_back;
         self.behind = true;
         self.paused_since = None;
@@ -403,7 +387,7 @@ impl Watched {
     pub(crate) fn clock_stepped(&mut self, micros: i64, at: i64) {
         self.held_until = None;
         self.stepped_at = Some(at);
-        // A shard cannot tell a short way back, by one step or by several, from a slow reply.
+        // A shard cannot distinguish small steps back from a slow reply.
         let now = self.displaced.last().copied().unwrap_or(0) + micros;
         let back = self.displaced.iter().chain([&0]).map(|before| before - now);
         self.unnoticed = back.filter(|back| *back < ROUND_TRIP).fold(self.unnoticed, i64::max);

@@ -1,20 +1,18 @@
-//! What is known of one process's shard: how late it may start a job, and whether its failures were told.
+//! One process's shard: how late it may start a job, and whether its failures were reported.
 
 use std::time::Duration;
 
 use interval_queue_contract::Step;
 
-/// The least tolerance for a late start.
 const MIN_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How far the tolerance may double.
 const MAX_DOUBLINGS: u32 = 17;
 
 #[derive(Default)]
 pub(super) struct Behaviour {
-    /// How late a start may be, by each of its last two steps.
+    /// Tolerance by each of the last two steps.
     tolerances: [Duration; 2],
-    /// How often in a row a ticket that had an unused grant got another one.
+    /// How often in a row a ticket with an unused grant got another one.
     pub(super) overruns: u32,
     pub(super) failures: u64,
     pub(super) reported: u64,
@@ -25,13 +23,12 @@ impl Behaviour {
         // For the host, and for the reply.
         let host = step.memory.interval().to_duration().max(MIN_INTERVAL);
         let least = host + step.lead.to_duration().max(host);
-        // It doubles with each step that brought grants that were given up, of which is known only when they
-        // are granted again.
+        // It doubles with each step that brought grants that were given up, which shows only when
+        // they are granted again.
         let doubled = least * (1 << (self.overruns + 1).min(MAX_DOUBLINGS));
         self.tolerances = [self.tolerances[1], doubled];
     }
 
-    /// How late a start that happens now may be.
     pub(super) fn started(&mut self) -> Duration {
         self.overruns = 0;
         self.tolerances[0].max(self.tolerances[1])

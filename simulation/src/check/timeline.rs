@@ -5,31 +5,29 @@ use interval_queue_contract::{
     judge::{Eras, OverfullSpan, Slot},
 };
 
-/// How far back slots are remembered, in microseconds: farther than any two can be apart that matter.
+/// In microseconds: no two slots farther apart matter to each other.
 const HISTORY_US: i64 = 600_000_000;
 
 /// An instant, a ticket and a process.
 pub(super) type Key = (i64, Ticket, usize);
 
-/// Slots of one queue. Instants are microseconds of the record's clock, had it never been moved back: on that
-/// clock slots keep their distance, however the store's is stepped.
+/// Slots of one queue. Instants are microseconds of the record's clock, if never moved back: on it
+/// slots keep their distance, however the store's clock is stepped.
 #[derive(Default)]
 pub(super) struct Timeline {
-    /// What they are, and each one's number in the order in which slots were granted.
+    /// With their numbers in the order of grants.
     keys: Vec<(Key, u64)>,
-    /// The same for the judge.
     slots: Vec<Slot>,
 }
 
-/// A crowd of slots, by its first and last ticket.
 pub(super) struct Close {
     pub(super) tickets: (Ticket, Ticket),
     pub(super) crowd: OverfullSpan,
 }
 
 impl Timeline {
-    /// Adds a slot. If that makes too many of them, tells so and keeps those that were granted last, which is
-    /// what the record goes on from.
+    /// If that makes too many slots, returns so and keeps the latest grants, on which the record
+    /// goes on.
     pub(super) fn insert(&mut self, key: Key, number: u64, slot: Slot, eras: &Eras) -> Option<Close> {
         self.remove(key);
         let mut place = self.place(key);
@@ -62,12 +60,10 @@ impl Timeline {
         self.slots.remove(place);
     }
 
-    /// Where it is, or would be.
     fn place(&self, key: Key) -> usize {
         self.keys.partition_point(|(other, _)| *other < key)
     }
 
-    /// Forgets what is long past, much of it at once.
     pub(super) fn forget_before(&mut self, now: i64) {
         let past = self.place((now - HISTORY_US, Ticket::NONE, 0));
         if past > self.keys.len() / 4 {
@@ -76,7 +72,6 @@ impl Timeline {
         }
     }
 
-    /// Forgets what is still to come of a process that is dead.
     pub(super) fn forget_process(&mut self, process: usize, now: i64) {
         let first = self.place((now + 1, Ticket::NONE, 0));
         for place in (first..self.keys.len()).rev() {
@@ -86,7 +81,6 @@ impl Timeline {
         }
     }
 
-    /// How many slots are still to come.
     pub(super) fn to_come(&self, now: i64) -> u64 {
         (self.keys.len() - self.place((now, Ticket::NONE, 0))) as u64
     }

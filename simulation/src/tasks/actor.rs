@@ -1,4 +1,4 @@
-//! What the process of a worker does: it opens the queue, and runs a worker, and another one when that has stopped.
+//! The process of a worker: it opens the queue, and runs one worker after the other.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,6 @@ use super::{
 };
 use crate::{process::Process, service::locked};
 
-/// All that a process of a worker knows.
 #[derive(Clone)]
 pub(super) struct Service {
     pub(super) process: Process,

@@ -1,4 +1,4 @@
-//! What the handlers do: what the plan says of this run of the task.
+//! The handlers: each run goes as the plan states.
 
 use std::time::Duration;
 
@@ -13,15 +13,13 @@ use super::{
 };
 use crate::{process::Process, service::locked};
 
-/// What all handlers have done.
 #[derive(Default)]
 pub(super) struct Tally {
     begun: Begun,
-    /// Each start: when, and of which task of the plan.
+    /// When, and of which task of the plan.
     pub(super) starts: Vec<(Duration, usize)>,
 }
 
-/// A run that goes on; dropped, it has ended.
 struct Going {
     process: Process,
     id: TaskId,
@@ -50,7 +48,7 @@ impl Drop for Going {
 }
 
 pub(super) async fn run(service: Service, context: Context) -> Result<Json, TaskError> {
-    // By its payload: a task may have been put in the place of another one.
+    // By its payload: another task may have been replaced by this one.
     let Ok(number) = context.payload().as_str().parse() else {
         return Err(TaskError::permanent("not of this plan"));
     };
@@ -84,14 +82,14 @@ pub(super) async fn run(service: Service, context: Context) -> Result<Json, Task
         Ends::Error => Err(TaskError::failed("it went wrong")),
         Ends::Permanent => Err(TaskError::permanent("it never will")),
         Ends::Retry(after) => Err(TaskError::retry_after(after)),
-        // No hook is told of it.
+        // Calls no panic hook.
         Ends::Panic => std::panic::resume_unwind(Box::new("on purpose")),
         Ends::Released => Err(TaskError::released()),
         Ends::Done | Ends::Hangs | Ends::Strays(_) => Ok(Json::default()),
     }
 }
 
-/// Work of its own, which nobody can end.
+/// Work of its own, which cannot be stopped.
 async fn stray(
     service: &Service,
     going: Going,
@@ -112,7 +110,6 @@ async fn stray(
     Ok(Json::default())
 }
 
-/// How this run of the task goes.
 fn begin(service: &Service, number: usize) -> Run {
     let world = &service.process.world;
     let at = world.now() - world.began();

@@ -1,23 +1,20 @@
-//! The ids of the tasks of a plan: known beforehand, and short in the journal.
+//! The ids of a plan's tasks: known beforehand, and short in the journal.
 
 use interval_queue_task_contract::TaskId;
 use uuid::Uuid;
 
-/// What the ids of a plan have in common.
 const ID_MARK: u128 = 0x7000_8000_0000_0000_0000;
 
-/// The id of the task with this number: in the order of numbers.
+/// Ids are in the order of numbers.
 pub(super) fn id(number: usize) -> TaskId {
     TaskId::new(Uuid::from_u128((number as u128 + 1) << 96 | ID_MARK))
 }
 
-/// Its number, if it is one of a plan.
 pub(super) fn number(id: TaskId) -> Option<usize> {
     let bits = id.uuid().as_u128();
     (bits & ((1 << 96) - 1) == ID_MARK).then(|| (bits >> 96) as usize - 1)
 }
 
-/// What the journal calls a task.
 pub(super) fn short(id: TaskId) -> String {
     number(id).map_or_else(|| id.to_string(), |number| format!("t{number}"))
 }

@@ -1,10 +1,10 @@
-//! Stored tasks: the real workers of [`interval_queue_tasks`] on the real rules, under the same faults.
+//! Stored tasks: the real workers of [`interval_queue_tasks`] on the real rules, under the same
+//! faults.
 //!
-//! A [`Plan`] is all that happens in one simulation: who adds which tasks, how each of their runs ends, what operators
-//! do, and what goes wrong. [`run()`] carries it out. After every command the judge of the task contract holds all that
-//! is stored against the promises T1 to T10; what only whole processes can show is in `watch.rs`. Not played: schedules
-//! (T8), which no worker fires yet, and the cost of commands (T12); the fuzzer of the conformance suite and its tests
-//! have them.
+//! A [`Plan`] is all that happens in one simulation; [`run()`] runs it. After every command the
+//! judge of the task contract checks the promises T1 to T10; `run_monitor.rs` checks what only
+//! whole processes show. Not covered: schedules (T8), which no worker fires here, and the cost of
+//! commands (T12).
 
 mod actor;
 mod handler;

@@ -1,4 +1,4 @@
-//! A queue that a process has opened, for those who wait for that. They go on in the order in which they came.
+//! A queue that a process has opened. Waiters go on in the order in which they came.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +7,6 @@ use tokio::sync::Notify;
 
 use crate::service::locked;
 
-/// The queue of a process, once it is open.
 #[derive(Clone, Default)]
 pub(super) struct Opened {
     shared: Arc<(Mutex<Option<TaskQueue>>, Notify)>,

@@ -6,8 +6,8 @@ use interval_queue_tasks::{Error, ErrorKind, Selector, SettingsChange, TaskQueue
 use super::{ids, task_plan::Operation};
 
 impl Operation {
-    /// Does it. That nobody answers is no error of it, nor that there is no queue, nor that a task is not retried since
-    /// another one has its unique name.
+    /// An unreachable store is no error, nor a missing queue, nor a task that is not retried
+    /// because its unique name is taken.
     pub(super) async fn act(&self, queue: &TaskQueue) -> Result<(), Error> {
         let done = match self {
             Self::Task(verb, number) => change(queue, Selector::ids([ids::id(*number)]), verb.clone()).await,
@@ -30,7 +30,7 @@ impl Operation {
             }
             Self::DeclareLost(number) => declare_lost(queue, *number).await,
             Self::Hold(time) => {
-                // It fails only if the state cannot be reached.
+                // Fails only if the store cannot be reached.
                 if let Ok(Some(pace)) = queue.rate_limit().await {
                     let _ = pace.hold(*time).await;
                 }
@@ -42,7 +42,6 @@ impl Operation {
                     None => queue.remove_rate_limit().await,
                 };
                 match done {
-                    // So does this.
                     Err(error) if error.kind() == ErrorKind::RateLimit => Ok(()),
                     done => done,
                 }
@@ -63,7 +62,7 @@ async fn change(queue: &TaskQueue, selector: Selector, verb: Verb) -> Result<(),
     queue.change(&selector, verb, false).await.map(drop)
 }
 
-/// Declares one of the stored workers lost, whether it lives or not.
+/// Whether it lives or not.
 async fn declare_lost(queue: &TaskQueue, number: usize) -> Result<(), Error> {
     let workers = queue.workers().await?;
     let Some(worker) = workers.get(number % workers.len().max(1)) else { return Ok(()) };

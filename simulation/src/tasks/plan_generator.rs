@@ -1,4 +1,4 @@
-//! Makes a plan of a seed.
+//! Makes a plan from a seed.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{
     plan::{Event as Trouble, few, ms, pick, some, trouble},
 };
 
-/// A lease that outlasts the time between two tries of a worker.
+/// Outlasts the time between two retries of a worker.
 pub(super) const LONG_LEASE: Duration = Duration::from_secs(12);
 
 pub(super) const KINDS: [&str; 3] = ["call", "mail", "scan"];
@@ -21,7 +21,7 @@ const NAMES: [&str; 2] = ["u", "v"];
 
 pub(super) fn plan(random: &mut Rng, seed: u64, shape: &Shape) -> Plan {
     let is_faultless = shape.faults.is_empty();
-    // In some plans the store is all that fails.
+    // In some plans only the store fails.
     let gentle =
         [Fault::Outage, Fault::Restart, Fault::ClockStep, Fault::Drift, Fault::Control, Fault::Cancel];
     let is_gentle = seed.is_multiple_of(8) && shape.faults.contains(&Fault::Outage);
@@ -82,7 +82,7 @@ pub(super) fn plan(random: &mut Rng, seed: u64, shape: &Shape) -> Plan {
     plan
 }
 
-/// A task waits for earlier ones, so batches are added in their order.
+/// Tasks wait for earlier ones, so batches are added in order.
 fn add_batches(plan: &mut Plan, random: &mut Rng, length: Duration) {
     let mut at: Vec<Duration> = (0..plan.tasks.len()).map(|_| some(random, length)).collect();
     at.sort();
@@ -100,7 +100,7 @@ fn fault_event(random: &mut Rng, plan: &Plan, fault: Fault, is_gentle: bool) -> 
     if let Some(trouble) = trouble(random, fault, worker) {
         return Some(Event::Trouble(match trouble {
             Trouble::ClockStep { micros } if is_gentle => Trouble::ClockStep { micros: micros.abs() },
-            // Long ones are much like others, and take long.
+            // Long stops find little more, and cost time.
             Trouble::Stop { shard, time } => Trouble::Stop { shard, time: time.min(ms(6_000)) },
             trouble => trouble,
         }));

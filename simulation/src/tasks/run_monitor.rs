@@ -1,5 +1,5 @@
-//! What only whole processes show: two runs of one task at a time, who hears of a cancellation and when, and how often
-//! idle workers ask.
+//! What only whole processes show: two runs of one task at a time, when runs learn of a
+//! cancellation, and how often idle workers poll.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -10,39 +10,37 @@ use interval_queue_task_contract::{
     Change, Command, Reply, State, Stop, TaskId, Token, Verb, WorkerId, judge::Dump,
 };
 
-/// How long two runs of a task may seem to overlap: timers have a grain of a millisecond, and clocks drift.
+/// Two runs of a task may seem to overlap by this: timers have a grain of a millisecond, and clocks
+/// drift.
 const TIMER_GRAIN: Duration = Duration::from_millis(5);
 
-/// The longest that ordinary messages take there and back.
+/// The longest of ordinary messages.
 const ROUND_TRIP: Duration = Duration::from_millis(150);
 
-/// After trouble so long nobody has to hear of anything: commands time out, and are tried again after a while.
+/// After a fault: commands time out, and are retried after a while.
 const RECOVERY: Duration = Duration::from_secs(8);
 
 #[derive(Default)]
 pub(crate) struct RunMonitor {
     runs: BTreeMap<TaskId, Vec<MonitoredRun>>,
-    /// When each lease was given, and to which worker.
     given: HashMap<(TaskId, Token), (Duration, WorkerId)>,
-    /// When workers were declared lost.
     declared_lost: HashMap<WorkerId, Duration>,
-    /// The lease of the worker in each process, and how often it stepped.
+    /// Lease and number of steps of a process's worker.
     steps: HashMap<usize, (Duration, u64)>,
-    /// Runs that have to hear that they are cancelled, or that their worker was declared lost, and by when.
+    /// Runs that must learn that they are cancelled or their worker was declared lost, and by when.
     to_notify: Vec<(TaskId, Token, Duration)>,
     lost: Option<Duration>,
     stepped_forward: Option<Duration>,
     undisturbed_from: Duration,
 }
 
-/// A run of a handler.
 struct MonitoredRun {
     token: Token,
     began: Duration,
     ended: Option<Duration>,
-    /// Whether it goes on whatever it is told.
+    /// Ignores requests to stop.
     is_stray: bool,
-    /// Whether it looks whether it is cancelled.
+    /// Whether it checks for a cancellation.
     listens: bool,
     is_notified: bool,
 }
@@ -99,13 +97,12 @@ impl RunMonitor {
         }
     }
 
-    /// When a worker has polled after a change at this time.
     fn notified_by(&self, at: Duration) -> Duration {
         let lease = self.steps.values().map(|(lease, _)| *lease).max().unwrap_or_default();
         at + lease / 2 + ROUND_TRIP
     }
 
-    /// T9: whether all have heard in time that had to by now.
+    /// T9: whether all runs have learned in time.
     pub(crate) fn all_notified(&mut self, now: Duration) -> Result<(), String> {
         if self.to_notify.is_empty() {
             return Ok(());
@@ -116,7 +113,7 @@ impl RunMonitor {
         for (id, token, by) in late {
             let runs = self.runs.get(&id).into_iter().flatten();
             let deaf = runs.filter(|run| run.token == token && run.ended.is_none_or(|ended| ended > by));
-            // What goes wrong meanwhile excuses that.
+            // A fault meanwhile excuses a run.
             let deaf =
                 deaf.filter(|run| run.listens && !run.is_notified && self.undisturbed_from + RECOVERY < by);
             if deaf.count() > 0 {
@@ -139,7 +136,6 @@ impl RunMonitor {
         self.runs.entry(id).or_default().push(run);
     }
 
-    /// When a lease was given, as far as is known.
     pub(crate) fn leased_at(&self, id: TaskId, token: Token) -> Duration {
         self.given.get(&(id, token)).map_or(Duration::ZERO, |&(at, _)| at)
     }
@@ -149,7 +145,7 @@ impl RunMonitor {
         runs.filter(|run| run.token == token).for_each(|run| run.is_notified = true);
     }
 
-    /// T2: a run has ended, in a process that was stopped last until `stopped`.
+    /// T2: a run has ended, in a process that was last stopped until `stopped`.
     pub(crate) fn ended(
         &mut self,
         id: TaskId,
@@ -168,9 +164,9 @@ impl RunMonitor {
         };
         run.ended = Some(at);
         let began = run.began;
-        // Stated limits: who is stopped for longer than a lease, or goes on past its lease whatever it is told, runs
-        // beside its successor; so do both if the store forgot the lease or its clock was stepped forward. A worker
-        // that was declared lost ends its runs when it polls.
+        // Stated limits: a run overlaps its successor if it is stopped for longer than a lease,
+        // ignores the end of its lease, or the store forgot the lease or its clock was stepped
+        // forward. A worker declared lost ends its runs when it polls.
         let is_excused = run.is_stray
             || is_declared_lost
             || stopped.is_some_and(|until| until > given)
@@ -178,8 +174,8 @@ impl RunMonitor {
         if is_excused {
             return Ok(());
         }
-        // The store had forgotten a lease when it gave out a lower token. The worker of that one is believed
-        // when it steps, and the other one hears of it when it does.
+        // The store had forgotten a lease when it issued a lower token. It believes that token's
+        // worker, and the other worker learns so with its next step.
         let is_overruled = |token: Token, given: Duration| {
             let others = self.given.iter().filter(|((of, _), _)| *of == id);
             others.into_iter().any(|((_, other), (at, _))| *other > token && *at < given)
@@ -204,22 +200,19 @@ impl RunMonitor {
         }
     }
 
-    /// How many runs have not ended.
     pub(crate) fn running(&self) -> usize {
         self.runs.values().flatten().filter(|run| run.ended.is_none()).count()
     }
 
-    /// How many leases were given.
     pub(crate) fn leases(&self) -> usize {
         self.given.len()
     }
 
-    /// How often the worker of a process stepped, and its lease.
+    /// Lease and number of steps.
     pub(crate) fn steps(&self, process: usize) -> (Duration, u64) {
         self.steps.get(&process).copied().unwrap_or_default()
     }
 
-    /// How often all workers stepped.
     pub(crate) fn all_steps(&self) -> u64 {
         self.steps.values().map(|(_, steps)| steps).sum()
     }

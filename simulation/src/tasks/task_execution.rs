@@ -1,4 +1,4 @@
-//! The processes that carry a plan of stored tasks out.
+//! The processes of a plan of stored tasks.
 
 use std::{
     collections::HashMap,
@@ -29,24 +29,21 @@ use crate::{
     world::World,
 };
 
-/// The name of the queue.
 const QUEUE: &str = "simulated";
 
-/// How long before a call that got no answer is tried again.
+/// Pause after a call without a reply.
 pub(super) const RETRY_PAUSE: std::time::Duration = ms(200);
 
-/// The processes that carry a plan out.
 pub(super) struct Execution {
     pub(super) world: World,
     pub(super) plan: Arc<Plan>,
     pub(super) queue: QueueName,
     pub(super) hosts: Vec<Mutex<Host>>,
     pub(super) tally: Arc<Mutex<Tally>>,
-    /// What goes on in processes besides their workers: it holds the other end.
+    /// What goes on in processes besides their workers, which hold the other end.
     calls: Mutex<Vec<(Process, Weak<()>)>>,
 }
 
-/// Where one worker of the plan is at present.
 pub(super) struct Host {
     pub(super) process: Process,
     pub(super) open: Opened,
@@ -69,7 +66,6 @@ impl Execution {
         execution
     }
 
-    /// Starts the process of a worker.
     pub(super) fn open(&self, worker: &WorkerPlan, name: String) -> Host {
         let process = self.world.start_process(name, worker.drift);
         self.world.inside(|inside| {
@@ -127,7 +123,7 @@ impl Execution {
     fn kill(&self, shard: usize, replaced_after: Option<std::time::Duration>) {
         self.world.disturbed(self.world.now());
         locked(&self.hosts[shard]).process.kill();
-        // Somebody has to be left.
+        // At least one worker must stay alive.
         let alive = self.hosts.iter().any(|host| !locked(host).process.is_dead());
         let Some(after) = replaced_after.or((!alive).then_some(ms(0))) else { return };
         let generation = self.world.inside(|inside| inside.processes.len());
@@ -136,7 +132,7 @@ impl Execution {
         *locked(&self.hosts[shard]) = host;
     }
 
-    /// Does something in the process of a worker, once it has opened the queue.
+    /// Waits until the process has opened the queue.
     fn with_queue<F>(&self, worker: usize, what: impl FnOnce(TaskQueue) -> F + Send + 'static)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -151,7 +147,7 @@ impl Execution {
         });
     }
 
-    /// Whether something is still added or changed in a process that lives.
+    /// A living process still adds or changes something.
     pub(super) fn is_busy(&self) -> bool {
         locked(&self.calls).iter().any(|(process, call)| !process.is_dead() && call.strong_count() > 0)
     }
@@ -171,7 +167,7 @@ impl Execution {
                     Err(error) => error,
                 };
                 match error.kind() {
-                    // What it waits for was never added, or is gone.
+                    // Its upstreams were never added, or are gone.
                     ErrorKind::Missing => tasks.clone_from(&alone),
                     // A unique name is taken.
                     ErrorKind::Conflict => return,
@@ -224,7 +220,6 @@ fn builder(process: &Process, plan: &Plan) -> Builder {
     builder
 }
 
-/// What is added for a task of the plan.
 fn task(number: usize, plan: &TaskPlan, with_edges: bool) -> Task {
     let payload = interval_queue_tasks::Json::of(&number).unwrap_or_default();
     let policy = plan.policy;
@@ -262,10 +257,10 @@ fn task(number: usize, plan: &TaskPlan, with_edges: bool) -> Task {
     task
 }
 
-/// A worker that serves all kinds, in a process of which nothing goes wrong.
+/// Handles all kinds; no fault affects its process.
 pub(super) fn helper() -> WorkerPlan {
     WorkerPlan { kinds: KINDS.to_vec(), jobs: 3, prefetch: 0, drift: 0, delay: (ms(1), ms(1)) }
 }
 
-/// How often each task has been begun, by its number.
+/// Runs begun, by the task's number.
 pub(super) type Begun = HashMap<usize, usize>;

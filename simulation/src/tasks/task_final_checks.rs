@@ -1,4 +1,4 @@
-//! What has to hold when all trouble is over: every task ends, and idle workers are quiet.
+//! What must hold when all faults are over: every task ends, and idle workers are quiet.
 
 use std::time::Duration;
 
@@ -13,10 +13,9 @@ use super::{
 };
 use crate::{plan::ms, service::locked};
 
-/// How long all tasks may take to end: leases, backoffs and tries again, one after the other.
+/// Leases, backoffs and retries, one after the other.
 const END_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How long the idle are watched.
 const IDLE_PERIOD: Duration = Duration::from_secs(10);
 
 impl Execution {
@@ -25,10 +24,10 @@ impl Execution {
         world.heal();
         let back = self.plan.steps_back();
         if back > 0 {
-            // Stated limit: delays end by the store's clock, so that one that goes back prolongs them by as much.
+            // Stated limit: delays end by the store's clock, so a step back prolongs them.
             world.step_clock(back);
         }
-        // Somebody who serves all kinds, and ends what operators have begun.
+        // It handles all kinds, and ends what operators have begun.
         let helper = self.open(&helper(), "the helper".into());
         let deadline = world.now() + END_TIMEOUT;
         self.recover(&helper).await;
@@ -43,7 +42,7 @@ impl Execution {
             }
             rounds += 1;
             if rounds.is_multiple_of(50) {
-                // Others may have paused something meanwhile.
+                // Operators may have paused something meanwhile.
                 self.recover(&helper).await;
             }
             if world.now() > deadline {
@@ -61,7 +60,7 @@ impl Execution {
         }
     }
 
-    /// Whether all has been added, has ended and was told, and nothing runs.
+    /// Whether all is added, ended and notified, and nothing runs.
     fn is_done(&self) -> bool {
         let dump = self.dump();
         let is_ended = dump.rows().all(|x| x.state.is_ended() && x.notified);
@@ -69,7 +68,6 @@ impl Execution {
         is_ended && !self.is_busy() && self.world.inside(|inside| inside.tasks.monitor.running()) == 0
     }
 
-    /// What was paused goes on, and what waits for a failed one is helped.
     async fn recover(&self, helper: &Host) {
         let queue = helper.open.queue().await;
         let waits = async {
@@ -95,8 +93,8 @@ impl Execution {
         }
     }
 
-    /// A task that waits for a failed one waits for somebody to retry that one, and those for whose failure
-    /// that one was cancelled.
+    /// A task that waits for a failed one needs a retry of that one, and of those whose failure
+    /// cancelled it.
     async fn retry_what_is_waited_for(&self, queue: &TaskQueue) -> Result<(), interval_queue_tasks::Error> {
         let dump = self.dump();
         let waiting = dump.rows().filter(|x| x.state == State::Waiting);
@@ -108,12 +106,12 @@ impl Execution {
             to_retry.extend(more);
             at += 1;
         }
-        // A task that has ended well by now would only take its unique name again.
+        // A task that has succeeded would only take its unique name again.
         let has_failed = |id: &TaskId| dump.task(*id).is_some_and(|x| x.state != State::Done);
         for id in to_retry.into_iter().rev().filter(has_failed) {
             let retry = queue.change_at_most(1, &Selector::ids([id]), Verb::Retry, false).await?;
-            // A waiting task can have the name of the task that it waits for, directly or not: one of them has to give
-            // way.
+            // A waiting task can have the name of its upstream, direct or not: one of them must
+            // give way.
             for (_, holder) in retry.taken {
                 let waiting = Selector { states: vec![State::Waiting], ..Selector::ids([holder]) };
                 queue.change(&waiting, Verb::Cancel, false).await?;
@@ -123,7 +121,7 @@ impl Execution {
         Ok(())
     }
 
-    /// T11: an idle worker asks once in each poll, which grows to a quarter of a lease.
+    /// T11: an idle worker polls once per interval, which grows to a quarter of a lease.
     async fn check_quiet(&self, helper: &Host) {
         let world = &self.world;
         let steps = |process: usize| world.inside(|inside| inside.tasks.monitor.steps(process));
@@ -134,13 +132,14 @@ impl Execution {
         let (before, leased) = (ids.iter().map(|&process| steps(process).1).collect::<Vec<_>>(), leases());
         sleep(IDLE_PERIOD).await;
         if leases() != leased {
-            // A request of before has arrived again, and what it added was lost by the store: there was work.
+            // An earlier request has arrived again, and the store lost what it added: there was
+            // work.
             return;
         }
         for (&process, before) in ids.iter().zip(before) {
             let (lease, after) = steps(process);
             let poll = (lease / 4).min(ms(1_000)).max(ms(200));
-            // One that has just taken the place of a dead one introduces itself.
+            // The successor of a dead worker introduces itself.
             let most = IDLE_PERIOD.as_millis() / poll.as_millis() + 5;
             if u128::from(after - before) > most {
                 let what = format!(

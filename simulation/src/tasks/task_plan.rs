@@ -1,4 +1,5 @@
-//! A plan of stored tasks: who adds what, how each run ends, what operators do, and what goes wrong.
+//! A plan of stored tasks: who adds what, how each run ends, what operators do, and what goes
+//! wrong.
 
 use std::{fmt, time::Duration};
 
@@ -214,12 +215,11 @@ impl Plan {
             Event::Operate { operation: Operation::DeclareLost(_), .. } => false,
             _ => true,
         };
-        // Each costs up to a quarter of a lease, and several may come within one.
+        // Each costs up to a quarter of a lease; several may come within one.
         let faults = self.events.iter().filter(|timed| matches!(timed.event, Event::Trouble(_))).count();
         self.lease >= plan_generator::LONG_LEASE && faults < 4 && self.events.iter().all(is_one)
     }
 
-    /// How far the store's clock is stepped back in all, in microseconds.
     pub(super) fn steps_back(&self) -> i64 {
         let back = self.events.iter().map(|timed| match timed.event {
             Event::Trouble(Trouble::ClockStep { micros }) => micros.min(0),

@@ -1,4 +1,4 @@
-//! Carries a plan of stored tasks out, and finds a short one that breaks the same promise.
+//! Runs a plan of stored tasks, and finds a short one that breaks the same promise.
 
 use std::time::Duration;
 

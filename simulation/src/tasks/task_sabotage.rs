@@ -1,4 +1,5 @@
-//! Rules of stored tasks that are wrong on purpose: a simulation that finds nothing wrong with them proves nothing.
+//! Rules of stored tasks that are wrong on purpose: a simulation that finds no fault in them proves
+//! nothing.
 
 use interval_queue_contract::{Micros, StateError, StateErrorKind};
 use interval_queue_memory::Tables;

@@ -1,4 +1,5 @@
-//! The stored tasks of the world: the memory's tables under the real rules, pictures of them, and a judge.
+//! The stored tasks of the world: the memory store's tables under the real rules, dumps of them,
+//! and a judge.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -20,30 +21,28 @@ use super::RunMonitor;
 /// to be proved.
 pub type Rules = fn(&mut Tables, Micros, &Command) -> Result<Reply, StateError>;
 
-/// How many versions of a queue are kept for a failover or an old copy.
+/// Kept for a failover or an old copy.
 const VERSIONS: usize = 256;
 
-/// So many edges of a task are looked at.
+/// Maximum edges of a task in a dump.
 const EDGES: u32 = 100;
 
-/// All stored tasks.
 pub(crate) struct Tasks {
     rules: Rules,
     keeps_versions: bool,
-    /// How many have come.
+    /// Number of commands so far.
     commands: u64,
     queues: BTreeMap<QueueName, Kept>,
     pub(crate) monitor: RunMonitor,
 }
 
-/// One queue, and what was seen of it.
 pub(crate) struct Kept {
     tables: Tables,
-    /// Earlier versions, the latest last.
+    /// The latest last.
     versions: VecDeque<Tables>,
     pub(crate) dump: Arc<Dump>,
     pub(crate) judge: Judge,
-    /// Those who watch the queue, in the order in which they are told.
+    /// Watchers in the order of notification.
     watchers: Vec<Sender<()>>,
 }
 
@@ -72,7 +71,6 @@ impl Tasks {
         self.queues.get_mut(queue).expect("a queue that is there")
     }
 
-    /// All that is stored of a queue.
     pub(crate) fn dump(&self, queue: &QueueName) -> Arc<Dump> {
         self.queues.get(queue).map(|kept| kept.dump.clone()).unwrap_or_default()
     }
@@ -81,8 +79,8 @@ impl Tasks {
         self.queues.iter().filter(|(_, kept)| !kept.tables.is_empty()).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Carries out a command at `since` the beginning, when the store's clock shows `now`. Gives the reply, and the
-    /// promise that it breaks.
+    /// `since` the beginning; `now` on the store's clock. Returns the reply, and the promise that
+    /// it breaks.
     pub(crate) fn apply(
         &mut self,
         process: usize,
@@ -92,7 +90,7 @@ impl Tasks {
         since: Duration,
     ) -> (Result<Reply, StateError>, Result<(), String>) {
         let (rules, keeps_versions) = (self.rules, self.keeps_versions);
-        // No two commands come at the same instant of the clock.
+        // Each command has its own instant of the clock.
         self.commands += 1;
         let now = now + Micros::new(self.commands);
         let kept = self.kept(queue);
@@ -113,7 +111,7 @@ impl Tasks {
         let reply = rules(&mut kept.tables, now, command);
         let written = if reply.is_ok() { kept.tables.written() } else { Written::default() };
         if kept.tables.finish(reply.is_ok()) {
-            // One that was not heard yet stands for all.
+            // A notification that is pending stands for all.
             kept.watchers.retain(|watcher| !watcher.is_closed());
             for watcher in &kept.watchers {
                 let _ = watcher.try_send(());
@@ -140,7 +138,7 @@ impl Tasks {
         receiver
     }
 
-    /// Those that watched have to begin again.
+    /// Watches end.
     pub(crate) fn restart(&mut self) {
         self.queues.values_mut().for_each(|kept| kept.watchers.clear());
     }
@@ -186,7 +184,6 @@ impl Kept {
         self.refresh(&all);
     }
 
-    /// Refreshes the dump where something was written.
     fn refresh(&mut self, written: &Written) {
         if written.tasks.is_empty() && !written.queue && !written.counts && !written.kinds {
             return;
@@ -223,7 +220,6 @@ fn stored(tables: &mut Tables, id: TaskId) -> Option<Stored> {
     Some(Stored { task, payload, result, log, upstreams, downstreams, why, undecoded: None })
 }
 
-/// The dry run of a change of selected tasks.
 fn dry(command: &Command) -> Option<Command> {
     match command {
         Command::Change(Change::Tasks(change)) if !change.dry_run => {

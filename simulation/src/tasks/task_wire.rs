@@ -20,7 +20,6 @@ impl Request for Command {
     }
 }
 
-/// A process begins to watch a queue.
 #[derive(Clone)]
 struct Begin;
 
@@ -61,7 +60,6 @@ impl TaskStore for Process {
                 notified.recv().await?;
                 let arrives = process.message_arrives();
                 sleep_until(arrives).await;
-                // What cannot get through is lost.
                 if !process.world.is_cut(process.id) {
                     return Some(((), (process, notified)));
                 }
@@ -70,7 +68,6 @@ impl TaskStore for Process {
     }
 }
 
-/// A command for the journal.
 pub(crate) fn words(command: &Command) -> String {
     match command {
         Command::Step(step) => {
@@ -109,7 +106,6 @@ pub(crate) fn words(command: &Command) -> String {
     }
 }
 
-/// A reply for the journal.
 pub(crate) fn answer(reply: &Reply) -> String {
     match reply {
         Reply::Stepped(stepped) => {

@@ -20,14 +20,14 @@ use crate::{
     },
 };
 
-/// A shard's part of a gauge that shards share; subtracted on drop.
+/// Its part of a gauge that shards share; subtracted on drop.
 struct Level {
     gauge: Gauge,
     shown: AtomicUsize,
 }
 
 impl Level {
-    /// The difference to apply. The line's lock orders the calls.
+    /// The line's lock orders the calls.
     fn change_to(&self, now: usize) -> f64 {
         let shown = self.shown.load(Ordering::Relaxed);
         if now == shown {
@@ -52,7 +52,6 @@ impl Drop for Level {
     }
 }
 
-/// Differences to apply to the gauges.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Levels {
     waiting: f64,
@@ -75,8 +74,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Describes the metrics each time, which is cheap and reaches a recorder that was installed
-    /// late.
+    /// Describes the metrics each time: cheap, and reaches a recorder that was installed late.
     pub(crate) fn new(queue: &QueueName, choice: MetricsLabel) -> Self {
         let labels: Vec<_> = match choice {
             MetricsLabel::QueueName => Some(queue.to_string()),

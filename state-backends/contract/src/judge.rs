@@ -33,10 +33,9 @@ pub struct OverfullSpan {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Eras(Vec<Rates>);
 
-/// A bound on slots of several eras.
 struct Bound {
     rate: Rate,
-    /// The burst when the last slot is granted: a weight above it waits only for the burst.
+    /// A weight above it waits only for the burst when the last slot is granted.
     burst: u32,
 }
 
@@ -91,7 +90,7 @@ impl Eras {
                     let least = least(bound);
                     return Some(OverfullSpan { places: (start, end), span, least, rate: bound.rate });
                 }
-                // Without bursts, distance from the neighbours implies distance from all slots.
+                // Without bursts, distance from the neighbours implies distance from all.
                 if start < place && bounds.iter().all(|bound| bound.rate.burst == 1) {
                     break;
                 }
@@ -102,7 +101,7 @@ impl Eras {
     }
 
     /// The bounds on slots of these eras together, the last granted in era `last`: every rate in
-    /// force throughout, and the shortest interval of the fastest rates. A larger burst is
+    /// force throughout, and the shortest interval of the fastest rates, since a larger burst is
     /// available at once.
     fn bounds(&self, eras: &RangeInclusive<usize>, last: usize) -> Vec<Bound> {
         let Some(in_force) = self.0.get(eras.clone()) else { return Vec::new() };
@@ -137,7 +136,7 @@ mod tests {
         Rates::of(of.iter().map(rate)).unwrap()
     }
 
-    /// Span and least length of the first overfull span as slots are added one by one.
+    /// Of the first overfull span as slots are added one by one.
     fn overfull(eras: &[&[(u64, u32)]], slots: &[(i64, u32, usize)]) -> Option<(i64, i64)> {
         let eras = Eras(eras.iter().map(|of| rates(of)).collect());
         let mut known: Vec<Slot> = Vec::new();

@@ -26,18 +26,17 @@ pub const MAX_NAME: usize = 200;
 /// The longest label or shard id, in bytes.
 pub const MAX_LABEL: usize = 128;
 
-/// A clock that went back by at most this stands still; further, it was stepped.
+/// A clock that went back by at most this stands still.
 pub(crate) const CLOCK_TOLERANCE: Micros = Micros::from_millis(1000);
-/// Maximum delay between the requests of shards that wait behind a dead one when its lease ends.
+/// Between shards that wait behind a dead one when its lease ends.
 pub(crate) const MAX_REQUEST_GAP: Micros = Micros::from_millis(1);
-/// Minimum time between two requests for a permit by the first shard. The time is the interval,
-/// within this and [`MAX_POLL`].
+/// Least time between the first shard's requests for a permit: the interval, within this and
+/// [`MAX_POLL`].
 pub(crate) const MIN_POLL: Micros = Micros::from_millis(10);
-/// The longest lead of a younger ticket while another shard holds a late one. Enough for a near
-/// store, so that slots do not slip while the holder is dead; at most half of the shards' usual
-/// lead, so that a living holder comes first.
+/// Longest lead of a younger ticket while another shard holds a late one. Enough for a near store,
+/// so that slots do not slip while the holder is dead; at most half of the usual lead, so that a
+/// living holder comes first.
 pub(crate) const YIELDING_LEAD: Micros = Micros::from_millis(1);
-/// See [`MIN_POLL`].
 pub(crate) const MAX_POLL: Micros = Micros::from_millis(100);
 
 /// Checks a shard's lease.
@@ -65,7 +64,7 @@ pub(crate) fn check_interval(interval: Micros) -> Result<(), InvalidInput> {
     between("interval", interval, MIN_INTERVAL, MAX_INTERVAL)
 }
 
-/// A burst must refill within the longest interval.
+/// The burst must refill within the longest interval.
 pub(crate) fn check_burst(rate: Rate) -> Result<(), InvalidInput> {
     let Rate { interval, burst } = rate;
     let most = (MAX_INTERVAL.get() / interval.get().max(1)).clamp(1, MAX_BURST.into());

@@ -25,19 +25,17 @@ impl Meter {
         Rate { interval: self.interval, burst: self.burst }
     }
 
-    /// A start needs this part of its weight at once; the rest, above the burst, is paid off
-    /// afterwards.
+    /// The rest, above the burst, is paid off afterwards.
     fn at_once(self, weight: u32) -> u32 {
         weight.min(self.burst)
     }
 
-    /// The earliest slot for this weight.
     pub(crate) fn allows(self, weight: u32) -> Micros {
         self.tat - self.interval * u64::from(self.burst - self.at_once(weight))
     }
 
-    /// The earliest slot after `slots` slots of weight 1, the first at `first`, with `kept` of the
-    /// burst left to others: at most `burst - 1`, since a job that needs it all requests first.
+    /// After `slots` slots of weight 1, the first at `first`, with `kept` of the burst left to
+    /// others: at most `burst - 1`, since a job that needs it all requests first.
     fn allows_behind(self, first: Micros, slots: u64, kept: u64, weight: u32) -> Micros {
         let burst = u64::from(self.burst);
         let used = slots.saturating_add(kept.min(burst - 1)).saturating_add(self.at_once(weight).into());
@@ -52,7 +50,7 @@ impl Meter {
         self.tat = self.tat.max(slot) + self.interval * u64::from(weight);
     }
 
-    /// Slots owed from `from` on, at least 1.
+    /// At least 1.
     fn owes(self, from: Micros) -> u64 {
         (self.tat - from).get().div_ceil(self.interval.get().max(1)).max(1)
     }
@@ -112,8 +110,8 @@ impl Meters {
         self.iter_mut().for_each(|meter| meter.charge(slot, weight));
     }
 
-    /// Replaces the rates. A meter of an unchanged rate stays. Otherwise the debt carries over in
-    /// slots, up to the new burst; if the number of rates changes, a new meter starts with the
+    /// Replaces the rates. A meter of an unchanged rate stays; otherwise the debt carries over in
+    /// slots, up to the new burst. If the number of rates changes, a new meter starts with the
     /// largest debt. The debt of a weight above the burst carries over in full, at least to the
     /// first meter.
     ///
@@ -145,7 +143,7 @@ impl Meters {
         }
     }
 
-    /// Lifts meters of equal rates.
+    /// Only meters of equal rates.
     pub(crate) fn lift(&mut self, to: &Self) {
         for (meter, to) in self.iter_mut().zip(to.iter()) {
             if meter.rate() == to.rate() {
@@ -154,7 +152,7 @@ impl Meters {
         }
     }
 
-    /// Whether a meter is ahead of the other's of the same rate.
+    /// Compares meters of the same rate.
     pub(crate) fn is_ahead_of(&self, other: &Self) -> bool {
         self.iter().zip(other.iter()).any(|(one, other)| one.rate() == other.rate() && one.tat > other.tat)
     }
@@ -163,7 +161,7 @@ impl Meters {
         self.iter_mut().for_each(|meter| meter.tat = meter.tat - by);
     }
 
-    /// With a hold: one slot at its end, the whole first burst `burst - 1` intervals later.
+    /// One slot at the hold's end, the whole first burst `burst - 1` intervals later.
     fn held(&self, until: Micros) -> impl Iterator<Item = Meter> {
         self.iter().enumerate().map(move |(n, meter)| {
             if n > 0 || until == Micros::ZERO {
@@ -206,7 +204,7 @@ mod tests {
         Micros::new(of)
     }
 
-    /// Random rates; meters from long idle to owing a whole burst at `at`.
+    /// Meters from long idle to owing a whole burst at `at`.
     fn any(random: &mut Rng, at: u64) -> Meters {
         let rates = (0..random.usize(1..=4)).map(|_| Rate {
             interval: micros(random.u64(1..=60)),

@@ -26,8 +26,7 @@ pub fn check_some(what: &str, text: &str, longest: usize) -> Result<(), InvalidI
     check(what, text, longest)
 }
 
-/// Defines a text type that is checked when made and when parsed. Only for the contracts of
-/// interval-queue.
+/// A text type that is checked when made and when parsed, only for the contracts of interval-queue.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! name {

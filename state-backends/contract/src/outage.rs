@@ -1,11 +1,11 @@
-//! Decides when a store's outage and its end are reported: once each, at a limited rate.
+//! When a store's outage and its end are reported: once each, at a limited rate.
 
 use std::time::{Duration, Instant};
 
 /// An outage that may pass by itself is reported after this time, a lasting one at once.
 pub const REPORT_DELAY: Duration = Duration::from_secs(5);
 
-/// Maximum number of reports in a row, for a store that fails and recovers repeatedly.
+/// In a row, for a store that fails and recovers repeatedly.
 const MAX_REPORTS: u32 = 4;
 
 /// Time after which one more report is permitted.
@@ -16,7 +16,7 @@ const REPORT_REFILL: Duration = Duration::from_secs(60);
 pub struct Outages {
     /// When the first command was sent that failed since the last reply.
     since: Option<Instant>,
-    /// The reported outage, until its end is reported.
+    /// Kept until the outage's end is reported.
     reported: Option<Reported>,
     reports: Reports,
 }
@@ -62,12 +62,10 @@ impl Outages {
 #[derive(Clone, Debug, Default)]
 struct Reports {
     made: u32,
-    /// Start of the time that `made` counts for.
     from: Option<Instant>,
 }
 
 impl Reports {
-    /// Permits and counts one more report.
     fn take(&mut self, now: Instant) -> bool {
         let from = *self.from.get_or_insert(now);
         let passed = now.saturating_duration_since(from).as_secs() / REPORT_REFILL.as_secs();

@@ -93,7 +93,7 @@ pub struct LastTake {
 }
 
 impl LastTake {
-    /// Whether all its tickets were taken. A false count would fill the memory of the shard.
+    /// A false count would fill the memory of the shard.
     fn is_within(&self, ticket: Ticket) -> bool {
         let taken = Ticket::NONE < self.first && self.first <= ticket;
         taken
@@ -232,7 +232,6 @@ fn is_one(weight: &u32) -> bool {
     *weight == 1
 }
 
-/// The error of a text that is no record.
 fn of_json(text: &str, error: serde_json::Error) -> StateError {
     #[derive(Deserialize)]
     struct Version {
@@ -252,7 +251,7 @@ fn of_json(text: &str, error: serde_json::Error) -> StateError {
     }
 }
 
-/// Rejects a shard listed twice: either entry may be wrong.
+/// A shard listed twice is rejected: either entry may be wrong.
 fn each_once<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<ShardId, Presence>, D::Error> {
     struct EachOnce;
     impl<'de> Visitor<'de> for EachOnce {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::InvalidInput;
 
-/// The largest integer exact in every store.
+/// Exact in every store.
 const LARGEST: u64 = (1 << 53) - 1;
 
 /// `new` caps a number above the limit; parsing rejects it.

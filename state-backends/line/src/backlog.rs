@@ -94,7 +94,6 @@ impl<J, C> Backlog<J, C> {
         self.arriving.len() + self.taking.as_ref().map_or(0, |taking| taking.batch.len())
     }
 
-    /// Jobs that would start if there were slots.
     pub(crate) fn open(&self) -> usize {
         self.waiting.len() + self.without_ticket() - self.gated_arriving.len()
     }
@@ -127,7 +126,7 @@ impl<J, C> Backlog<J, C> {
         Some(withdrawn)
     }
 
-    /// Removes all jobs: without a ticket, and with one.
+    /// Jobs without a ticket, and jobs with one.
     pub(crate) fn withdraw_all(&mut self) -> (Vec<Arriving<J, C>>, Ranked<J>) {
         let taking = self.taking.iter_mut().flat_map(|taking| taking.batch.drain(..));
         let arriving = self.arriving.drain(..).chain(taking).collect();
@@ -141,12 +140,11 @@ impl<J, C> Backlog<J, C> {
         (arriving, waiting)
     }
 
-    /// Whether the job is gated and has no ticket.
+    /// Also requires that it has no ticket.
     pub(crate) fn is_held(&self, id: JobId) -> bool {
         !self.gated_arriving.is_empty() && self.gated_arriving.contains(&id)
     }
 
-    /// Files a job with a new ticket.
     pub(crate) fn place(&mut self, id: JobId, job: Waiting<J>) {
         self.unestimated.extend(job.deadline().map(|deadline| (id, deadline)));
         let place = if self.gated_arriving.remove(&id) { &mut self.gated } else { &mut self.waiting };
@@ -158,7 +156,6 @@ impl<J, C> Backlog<J, C> {
         self.gated_arriving.remove(&id);
     }
 
-    /// Jobs without a ticket, in the order of adding.
     pub(crate) fn unticketed(&self) -> impl Iterator<Item = &Arriving<J, C>> {
         self.taking.iter().flat_map(|taking| &taking.batch).chain(&self.arriving)
     }
@@ -187,14 +184,12 @@ impl<J, C> Backlog<J, C> {
         true
     }
 
-    /// The first job to start of those without a ticket that are not gated.
     pub(crate) fn first_arriving(&self) -> Option<Rank> {
         let open = self.unticketed().filter(|arriving| !self.is_held(arriving.id));
         let mut ranks = open.map(|arriving| Rank::of(arriving.id, &arriving.job));
         if self.is_ranked { ranks.min() } else { ranks.next() }
     }
 
-    /// Jobs without a ticket that start before `rank`.
     pub(crate) fn arriving_before(&self, rank: Rank) -> impl Iterator<Item = &Waiting<J>> {
         let before = move |arriving: &&Arriving<J, C>| Rank::of(arriving.id, &arriving.job) < rank;
         self.unticketed().filter(before).map(|arriving| &arriving.job)
@@ -208,7 +203,6 @@ impl<J, C> Backlog<J, C> {
         })
     }
 
-    /// The first job to take its ticket, with `in_hand` tickets held.
     pub(crate) fn first_to_take(&self, in_hand: usize) -> Option<&Arriving<J, C>> {
         let first = self.arriving.front()?;
         if self.room_ahead(in_hand) > 0 {
@@ -217,14 +211,12 @@ impl<J, C> Backlog<J, C> {
         self.arriving.iter().find(|arriving| self.needs_no_room(arriving))
     }
 
-    /// How many more tickets may be held ahead.
     fn room_ahead(&self, in_hand: usize) -> usize {
         // Gated jobs wait for other queues and must not block others.
         self.most_ahead.saturating_sub(in_hand.saturating_sub(self.gated.len()))
     }
 
-    /// Whether the job takes a ticket beyond the limit: it is gated, or would wait for less urgent
-    /// jobs of its shard with tickets.
+    /// A gated job, or one that would wait for less urgent jobs of its shard with tickets.
     fn needs_no_room(&self, arriving: &Arriving<J, C>) -> bool {
         let last = self.waiting.last_rank();
         self.is_held(arriving.id) || last.is_some_and(|last| Rank::of(arriving.id, &arriving.job) < last)
@@ -250,8 +242,8 @@ impl<J, C> Backlog<J, C> {
         batch
     }
 
-    /// Begins a take for the jobs that may hold tickets, and up to `retake` replacements. Returns
-    /// the number of replacements. A failed take is repeated unchanged.
+    /// For the jobs that may hold tickets, and up to `retake` replacements, whose number is
+    /// returned. A failed take is repeated unchanged.
     pub(crate) fn begin_taking(&mut self, request: u64, retake: u32, in_hand: usize) -> Option<u32> {
         if self.taking.is_some() || (self.first_to_take(in_hand).is_none() && retake == 0) {
             return None;
@@ -264,7 +256,7 @@ impl<J, C> Backlog<J, C> {
         Some(retaken)
     }
 
-    /// Lets a job start. Returns whether it has its ticket.
+    /// Returns whether the job has its ticket.
     pub(crate) fn open_gate(&mut self, id: JobId) -> bool {
         if self.gated_arriving.remove(&id) {
             self.hurry = true;
@@ -274,7 +266,6 @@ impl<J, C> Backlog<J, C> {
         job.map(|job| self.waiting.insert(id, job)).is_some()
     }
 
-    /// Changes the weight of a gated job.
     pub(crate) fn set_weight(&mut self, id: JobId, weight: u32) {
         if let Some(mut job) = self.gated.remove(id) {
             job.weight = weight;

@@ -16,7 +16,6 @@ const DRIFT_DIVISOR: u32 = 2000;
 pub struct StateClock {
     origin: Instant,
     bounds: Option<Bounds>,
-    /// Last detection of a clock step.
     stepped: Option<Instant>,
 }
 
@@ -57,20 +56,19 @@ impl StateClock {
         self.bounds = Some(steady.unwrap_or(seen));
     }
 
-    /// Whether readings since `instant` compare: no clock step was detected after it.
+    /// Readings since `instant` compare.
     pub(crate) fn is_steady_since(&self, instant: Instant) -> bool {
         self.stepped.is_none_or(|stepped| instant >= stepped)
     }
 
-    /// Our latest instant for one of the store's, including drift until then: nothing starts before
-    /// its slot.
+    /// Includes drift until then: nothing starts before its slot.
     pub(crate) fn latest_for(&self, instant: Micros, fallback: Instant) -> Instant {
         let ours = self.ours_for(instant, fallback);
         let ahead = self.bounds.map_or(Duration::ZERO, |bounds| ours.saturating_duration_since(bounds.at));
         ours.checked_add(ahead / DRIFT_DIVISOR).unwrap_or(ours)
     }
 
-    /// Our instant for one of the store's, without further drift.
+    /// Does not include further drift.
     pub(crate) fn ours_for(&self, instant: Micros, fallback: Instant) -> Instant {
         let Some(bounds) = self.bounds else {
             return fallback;
@@ -80,13 +78,12 @@ impl StateClock {
         self.origin.checked_add(since_origin).unwrap_or(fallback)
     }
 
-    /// Width of the bounds: the quickest recent round trip.
+    /// The quickest recent round trip.
     pub(crate) fn uncertainty(&self) -> Duration {
         let width = self.bounds.map_or(0, |bounds| bounds.most.saturating_sub(bounds.least));
         Duration::from_micros(u64::try_from(width).unwrap_or(0))
     }
 
-    /// The store's latest instant for one of ours.
     pub(crate) fn theirs_for(&self, ours: Instant) -> Micros {
         let most = self.bounds.map_or(0, |bounds| bounds.most);
         Micros::new(u64::try_from(self.ours(ours).saturating_add(most)).unwrap_or(0))
@@ -111,7 +108,7 @@ mod tests {
     fn a_slot_is_never_read_too_early_and_quick_replies_sharpen_it() {
         let origin = crate::now();
         let mut clock = StateClock::new(origin);
-        // The store's clock is 1 s ahead of `origin`. The first reply took 40 ms, the second 1 ms.
+        // The store's clock is 1 s ahead of `origin`. Round trips: 40 ms, then 1 ms.
         let truth = |ms: u32| Micros::from_millis(1000 + u64::from(ms));
         clock.observe(truth(1), origin, origin + MS * 41);
         assert_eq!(clock.ours_for(truth(100), origin), origin + MS * 140);

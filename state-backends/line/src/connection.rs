@@ -84,7 +84,7 @@ impl Connection {
         }
     }
 
-    /// A counted job or slot is gone; under a limit the store must learn of it.
+    /// Under a limit the store must learn of a job or slot that is gone.
     pub(crate) fn count_again(&mut self) {
         self.report |= self.memory.max_running.is_some();
     }

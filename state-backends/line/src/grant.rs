@@ -25,12 +25,12 @@ pub const MIN_TOLERANCE: Duration = Duration::from_millis(10);
 /// How late grants may be used. Equal for all: one stall makes many late at once.
 #[derive(Clone, Copy, Debug, Default, Hash)]
 pub struct Tolerance {
-    /// Maximum lateness after the slot or, if later, the receipt: a longer one is a stall of the
-    /// host. An interval, so that at most one start makes up for a stall.
+    /// Lateness after slot or receipt: more is a stall of the host. An interval, so that at most
+    /// one start makes up for a stall.
     start: Duration,
-    /// Maximum time from slot to receipt: the lead, which follows the network.
+    /// From slot to receipt: the lead, which follows the network.
     reply: Duration,
-    /// Whether a late start is reported, to move the next slot.
+    /// A report moves the next slot.
     pub(crate) reports_lateness: bool,
 }
 

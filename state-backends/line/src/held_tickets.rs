@@ -45,12 +45,11 @@ impl HeldTickets {
         self.grants.len() + self.tickets.len()
     }
 
-    /// All tickets, rising.
     pub(crate) fn all(&self) -> impl Iterator<Item = Ticket> {
         self.grants.iter().map(|grant| grant.ticket).chain(self.tickets.iter().copied())
     }
 
-    /// The ticket at this index. Fast for the last one, where new jobs are.
+    /// Fast for the last one, where new jobs are.
     pub(crate) fn at(&self, place: usize) -> Option<Ticket> {
         match self.tickets.last() {
             Some(last) if place + 1 == self.len() => Some(*last),
@@ -59,7 +58,7 @@ impl HeldTickets {
         }
     }
 
-    /// Takes in a grant, normally of the lowest ticket. False: the ticket is gone.
+    /// Normally of the lowest ticket. False: the ticket is gone.
     pub(crate) fn receive(&mut self, grant: Granted) -> bool {
         let is_first = self.tickets.first() == Some(&grant.ticket);
         let is_here =
@@ -76,7 +75,7 @@ impl HeldTickets {
         self.lost.push(LostSlot { ticket, because });
     }
 
-    /// Replaces the tickets up to `current`, which missed their slots.
+    /// Tickets up to `current` missed their slots.
     pub(crate) fn requeue(&mut self, current: Ticket) {
         let before = self.tickets.len();
         self.tickets.retain(|ticket| *ticket > current);
@@ -84,7 +83,7 @@ impl HeldTickets {
         self.retake = self.retake.saturating_add(u32::try_from(missed).unwrap_or(u32::MAX));
     }
 
-    /// Drops the highest tickets beyond `jobs`. Returns whether a grant was dropped.
+    /// Returns whether a grant was dropped.
     pub(crate) fn trim(&mut self, jobs: usize) -> bool {
         let mut lost = false;
         while self.len() > jobs {
@@ -99,9 +98,8 @@ impl HeldTickets {
         lost
     }
 
-    /// Once its slot has passed, a grant waits until the least time between two slots has passed
-    /// since the last start: otherwise a stall or a slow reply, which makes several late at once,
-    /// would end in a burst.
+    /// Once its slot has passed, a grant waits for the least time between two slots since the last
+    /// start: otherwise a stall or a slow reply would end in a burst.
     fn usable_at(&self, grant: &Granted, spacing: Micros, now: Instant) -> Instant {
         let spacing = spacing.to_duration();
         let is_late = now.saturating_duration_since(grant.slot) > spacing.max(MIN_TOLERANCE) / 2;
@@ -111,8 +109,7 @@ impl HeldTickets {
         }
     }
 
-    /// When to check for the next grant. Grants closer together than timers can resolve share a
-    /// check.
+    /// Grants closer together than timers can resolve share a check.
     pub(crate) fn next_grant(&self, spacing: Micros, now: Instant) -> Option<Instant> {
         let usable_at = self.usable_at(self.grants.front()?, spacing, now);
         Some(self.started_at.map_or(usable_at, |started_at| usable_at.max(started_at + TIMER_PRECISION)))

@@ -52,8 +52,8 @@ impl<J, C, A> Line<J, C, A> {
                 self.connection.count_again();
             }
         }
-        // New bounds of the clock apply to grants in hand: they keep their order, and none waits
-        // longer than necessary. Grants from before a step of the clock stay.
+        // New bounds of the clock apply to held grants: they keep their order, and none waits
+        // longer than necessary. Grants from before a clock step stay.
         for held in self.held.grants.iter_mut().filter(|held| self.clock.is_steady_since(held.received)) {
             held.slot = held.slot.min(self.clock.latest_for(held.store_slot, received));
         }

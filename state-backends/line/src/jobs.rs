@@ -80,7 +80,7 @@ impl<J> Waiting<J> {
         self.rest.as_ref()?.group
     }
 
-    /// Changes the priority of a job that is in no order yet.
+    /// Of a job that is in no order yet.
     pub(crate) fn set_priority(&mut self, priority: i32) {
         if self.priority() != priority {
             self.rest.get_or_insert_default().priority = priority;

@@ -1,8 +1,8 @@
 //! Joint jobs, which wait for slots of several queues.
 //!
-//! No slot is requested for a job behind its gate. If its slot comes anyway, another job of the
-//! shard uses it. So a held ticket can pass its slot, which costs other shards that slot; from then
-//! on it is not reported until the gate opens.
+//! No slot is requested for a job behind its gate; if its slot comes, another job of the shard uses
+//! it. A held ticket can so pass its slot, which costs other shards that slot; from then on it is
+//! not reported until the gate opens.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::{
     line::Line,
 };
 
-/// A held ticket counts as late this long after its slot: several then share a command.
+/// Delayed, so that several share a command.
 const PASSED_DELAY: Duration = Duration::from_millis(100);
 
 impl<J, C, A> Line<J, C, A> {
@@ -38,12 +38,11 @@ impl<J, C, A> Line<J, C, A> {
         self.held.tickets.insert(ticket);
     }
 
-    /// Tickets to request slots for.
     pub(crate) fn to_ask(&self) -> usize {
         self.held.tickets.len().min(self.backlog.waiting.len().saturating_sub(self.held.grants.len()))
     }
 
-    /// When to report tickets held for gated jobs. `None` in a pause, which needs no lease.
+    /// `None` in a pause, which needs no lease.
     pub(crate) fn hold_due(&self) -> Option<Instant> {
         if !self.connection.present || self.backlog.gated.is_empty() || self.connection.memory.paused {
             return None;
@@ -55,8 +54,6 @@ impl<J, C, A> Line<J, C, A> {
         Some(renew_at.min(passes.max(self.connection.last_step + PASSED_DELAY)))
     }
 
-    /// Index of the first ticket to report.
-    ///
     /// Tickets whose slots have passed are left out: later shards would leave them slots again, and
     /// late ones would delay every shard. A ready job uses the last of them: its slot is now.
     pub(crate) fn first_to_report(&self, now: Instant) -> usize {

@@ -12,9 +12,9 @@ pub struct Lead {
     lateness: Estimate,
 }
 
-/// Least lead once a timer's lateness was measured.
+/// Applies after the first measurement.
 const MIN_LEAD: Duration = Duration::from_millis(2);
-/// Least lead before the first measurement.
+/// Applies before the first measurement.
 const FIRST_LEAD: Duration = Duration::from_millis(4);
 
 impl Lead {
@@ -41,7 +41,7 @@ impl Lead {
     }
 }
 
-/// Mean and mean deviation, as in TCP's retransmission timer (RFC 6298, section 2).
+/// As in TCP's retransmission timer (RFC 6298, section 2).
 #[derive(Debug, Default)]
 struct Estimate {
     mean: Duration,

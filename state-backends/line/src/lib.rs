@@ -63,7 +63,6 @@ pub use space::SpaceBy;
 pub use start::{Due, Started, Starting};
 pub use wait_estimate::MAX_MEMORY_AGE;
 
-/// The start time of tests that only add to it.
 #[cfg(test)]
 #[allow(clippy::disallowed_methods, reason = "any instant does")]
 fn now() -> std::time::Instant {

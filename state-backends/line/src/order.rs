@@ -33,7 +33,7 @@ impl Rank {
 #[derive(Clone, Debug)]
 pub struct Ranked<J> {
     jobs: BTreeMap<Rank, Waiting<J>>,
-    /// Priorities other than 0.
+    /// Only priorities other than 0.
     priorities: HashMap<JobId, i32>,
     /// Sum of `weight - 1` over all jobs.
     overweight: u64,
@@ -106,7 +106,6 @@ impl<J> Ranked<J> {
         self.jobs.values()
     }
 
-    /// Jobs that start before a new one of this priority.
     pub(crate) fn before_new(&self, priority: i32) -> usize {
         if self.priorities.is_empty() {
             return if priority > 0 { 0 } else { self.len() };
@@ -118,12 +117,11 @@ impl<J> Ranked<J> {
         self.jobs.range(..rank).map(|(_, job)| job)
     }
 
-    /// Sum of `weight - 1` over the jobs before `rank`.
     pub(crate) fn overweight_before(&self, rank: Rank) -> u64 {
         if self.overweight == 0 { 0 } else { self.before(rank).map(overweight).sum() }
     }
 
-    /// The weight of the job; 1 if it is not here.
+    /// 1 if it is not here.
     pub(crate) fn weight(&self, id: JobId) -> u32 {
         self.jobs.get(&self.rank(id)).map_or(1, |job| job.weight)
     }
@@ -132,7 +130,7 @@ impl<J> Ranked<J> {
         self.jobs.last_key_value().is_some_and(|(rank, _)| rank.1 == id)
     }
 
-    /// Moves the job. False: it is not here.
+    /// False: it is not here.
     pub(crate) fn set_priority(&mut self, id: JobId, priority: i32) -> bool {
         let Some(mut job) = self.remove(id) else { return false };
         job.set_priority(priority);
@@ -140,7 +138,7 @@ impl<J> Ranked<J> {
         true
     }
 
-    /// The rank of the job, with priority 0 if it is not here.
+    /// With priority 0 if it is not here.
     pub(crate) fn rank(&self, id: JobId) -> Rank {
         Rank::new(self.priorities.get(&id).copied().unwrap_or(0), id)
     }

@@ -24,7 +24,7 @@ fn just_after(deadline: Instant) -> Instant {
     deadline.checked_add(Duration::from_nanos(1)).unwrap_or(deadline)
 }
 
-/// Maximum number of tries to report that nothing is left.
+/// Tries to report that nothing is left.
 const MAX_FINAL_TRIES: u32 = 5;
 
 impl<J, C, A> Line<J, C, A> {
@@ -49,7 +49,6 @@ impl<J, C, A> Line<J, C, A> {
         let unknown =
             !self.connection.present && self.backlog.taking.is_none() && self.held.late_start.is_none();
         if nothing_left && (given_up || unknown) {
-            // The store forgets this shard when its lease ends.
             self.connection.present = false;
             self.backlog.taking = None;
             (self.held.given_up, self.held.late_start) = (None, None);
@@ -65,7 +64,7 @@ impl<J, C, A> Line<J, C, A> {
         }
     }
 
-    /// When the next step is due. `None`: when woken.
+    /// `None`: when woken.
     fn step_due(&self, now: Instant, lead: Micros, nothing_left: bool) -> Option<Instant> {
         let take = self.backlog.taking.is_some() || self.held.retake > 0;
         let reports = self.connection.present
@@ -90,8 +89,8 @@ impl<J, C, A> Line<J, C, A> {
         }
     }
 
-    /// When a job added at `since` takes its ticket, unless the shard requests a slot before. On a
-    /// fast queue a shard with enough requests saves half its commands by waiting.
+    /// Unless the shard requests a slot before: on a fast queue it saves half its commands by
+    /// waiting.
     fn take_due(&self, since: Instant, lead: Micros) -> Instant {
         let linger = self.identity.linger;
         let fast = self.connection.memory.interval().to_duration() <= linger;
@@ -106,7 +105,6 @@ impl<J, C, A> Line<J, C, A> {
         }
     }
 
-    /// Number of slots to request at once.
     fn within(&self, lead: Micros) -> usize {
         let most =
             |meter: &Meter| (lead.get() / meter.interval.get().max(1)).saturating_add(meter.burst.into());
@@ -174,7 +172,7 @@ impl<J, C, A> Line<J, C, A> {
             take,
             ask,
             then,
-            // A shard that keeps to its share misses slots deliberately.
+            // Under its share a shard misses slots deliberately.
             late: if sharing { Late::NextSlot } else { self.identity.late },
             running: u32::try_from(self.running.len() + self.held.grants.len()).unwrap_or(u32::MAX),
             given_up: self.held.given_up,
@@ -187,15 +185,13 @@ impl<J, C, A> Line<J, C, A> {
         self.identity.space_by == SpaceBy::Starts && !self.held.tolerance.reports_lateness
     }
 
-    /// The lead with which no heavy job gets a slot after its deadline, which would waste the
-    /// slots.
+    /// No heavy job gets a slot after its deadline, which would waste the slots.
     fn cautious(&self, lead: Micros, most: usize, now: Instant) -> Micros {
         if self.backlog.index.first_deadline().is_none() {
             return lead;
         }
         let asked = self.backlog.waiting.values().skip(self.held.grants.len()).take(most);
         let heavy = asked.filter(|job| job.weight > 1).filter_map(Waiting::deadline).min();
-        // Half of the lead is for the round trip.
         let left = heavy.map(|deadline| Micros::from_duration(deadline.saturating_duration_since(now)));
         left.map_or(lead, |left| lead.min(left - Micros::new(lead.get() / 2)))
     }
@@ -251,7 +247,6 @@ mod tests {
             let terms = Terms { weight, priority: 0, deadline: None, group: None };
             line.backlog.waiting.insert(id, Waiting::new(terms, ()));
         }
-        // The heavy job's grant was given up as too late, the others were not.
         line.held.tickets.insert(Ticket::new(1));
         line.held.grants.extend([2, 3].map(|n| Granted {
             ticket: Ticket::new(n),
@@ -268,8 +263,8 @@ mod tests {
         assert_eq!(asked, [(1, 3), (2, 1), (3, 1)]);
     }
 
-    /// A shard whose tickets were granted in one reply each: step sent and answered (ms after the
-    /// start), the store's clock then, and the slot (ms).
+    /// Tickets granted in one reply each: step sent and answered (ms after the start), the store's
+    /// clock then, and the slot (ms).
     fn granted(replies: &[(u64, u64, u64, u64)]) -> Line<()> {
         let began = crate::now();
         let mut line = line(SpaceBy::Slots, Micros::from_millis(5), began);

@@ -1,7 +1,7 @@
 //! A shard that runs alone: when it may, which job starts next, and its return without a burst.
 //!
 //! Each of n shards keeps its starts n intervals apart until a while after its return, so the order
-//! of returns does not matter. Nothing of this applies under [`WhenStateIsLost::Wait`].
+//! of returns does not matter. Unused under [`WhenStateIsLost::Wait`].
 
 use std::time::{Duration, Instant};
 
@@ -16,8 +16,8 @@ use crate::{
     start::Starting,
 };
 
-/// How long a returned shard keeps to its share: as long as another may need to detect that the
-/// store is back. Its last command may time out, and its longest delay, doubled by jitter, pass.
+/// As long as another shard may need to detect that the store is back: its last command may time
+/// out, and its longest delay, doubled by jitter, pass.
 const SETTLING_TIME: Duration = RETRY.1.saturating_mul(2).saturating_add(COMMAND_TIMEOUT);
 
 impl<J, C, A> Line<J, C, A> {
@@ -41,7 +41,6 @@ impl<J, C, A> Line<J, C, A> {
             is_reported: false,
         });
         if lost.refused && error.is_retryable() {
-            // The store replied until now.
             (lost.since, lost.is_reported) = (now, false);
         }
         lost.last_failure = now;
@@ -124,7 +123,7 @@ impl<J, C, A> Line<J, C, A> {
             return None;
         }
         let memory = &self.connection.memory;
-        // By then each shard had a slot: together they are not ahead of the rate.
+        // Each shard had a slot by then: together they are not ahead of the rate.
         let one_each = memory.meters.longest() * u64::from(self.among() - 1);
         let reserved = memory.meters.next_slot(memory.held_until, 1);
         let first = self.clock.ours_for(reserved + one_each, from).max(from);
@@ -162,18 +161,17 @@ impl<J, C, A> Line<J, C, A> {
         self.may_ask_at(now).map(|at| at.max(ask_at))
     }
 
-    /// When a returned shard may request one slot. `None` while it has a grant.
+    /// `None` while it has a grant.
     fn may_ask_at(&self, now: Instant) -> Option<Instant> {
         let until = self.settling(now).filter(|_| self.held.grants.is_empty())?;
         Some(self.share_at().map_or(now, |share_at| share_at.min(until)))
     }
 
-    /// Until when a returned shard keeps to its share.
     fn settling(&self, now: Instant) -> Option<Instant> {
         self.alone.settling_until.filter(|until| *until > now)
     }
 
-    /// When it may begin to run alone. `None`: not as things stand.
+    /// `None`: not as things stand.
     fn alone_from(&self) -> Option<Instant> {
         self.lost()
             .filter(|(lost, _)| !lost.unconfirmed && !self.connection.memory.paused)
@@ -184,25 +182,22 @@ impl<J, C, A> Line<J, C, A> {
         self.lost().is_some_and(|(_, from)| from <= now)
     }
 
-    /// The failure, and when the store counts as lost.
+    /// With the instant from which the store counts as lost.
     fn lost(&self) -> Option<(&Lost, Instant)> {
         let WhenStateIsLost::RunAlone { after, .. } = self.identity.when_lost else { return None };
         let lost = self.alone.lost.as_ref().filter(|lost| !lost.refused)?;
         Some((lost, lost.since + after))
     }
 
-    /// When its share permits another start.
     fn share_at(&self) -> Option<Instant> {
         let (at, weight) = self.alone.last_start?;
         Some(at + self.share(u64::from(weight)))
     }
 
-    /// The time that its share gives to this weight.
     fn share(&self, weight: u64) -> Duration {
         (self.connection.memory.meters.longest() * u64::from(self.among()) * weight).to_duration()
     }
 
-    /// Number of shards that share the rate.
     fn among(&self) -> u32 {
         let given = match self.identity.when_lost {
             WhenStateIsLost::RunAlone { shards, .. } => shards,

@@ -20,27 +20,27 @@ pub enum SpaceBy {
     Starts,
 }
 
-/// From this interval on a start may be late by 1/50, below by 1/100.
+/// From here on a start may be late by 1/50, below by 1/100.
 const COARSE_SPACING: Duration = Duration::from_millis(20);
 
 impl SpaceBy {
-    /// The lead to use. With `Starts` at most half of the spacing, to report a late start: a slow
-    /// host requests later and rather wastes time than starts too closely. If even the quickest
-    /// round trip takes longer, no report is possible, and the lead stays.
+    /// With `Starts` at most half of the spacing, to report a late start: a slow host rather wastes
+    /// time than starts too closely. If even the quickest round trip takes longer, no report is
+    /// possible, and the lead stays.
     pub(crate) fn lead(self, lead: Micros, spacing: Duration, quickest: Duration) -> Micros {
         let most = (spacing / 2).max(quickest * 2);
         let reports = self == Self::Starts && most < spacing;
         if reports { lead.min(Micros::from_duration(most)) } else { lead }
     }
 
-    /// Maximum lateness that can be reported before the next start: a reply and half the next
-    /// shard's lead take at most the lead. `None`: no report is needed or possible.
+    /// Before the next start: a reply and half the next shard's lead take at most the lead. `None`:
+    /// no report is needed or possible.
     pub(crate) fn reportable(self, spacing: Duration, lead: Duration) -> Option<Duration> {
         let reports = self == Self::Starts;
         spacing.checked_sub(lead).filter(|reportable| reports && !reportable.is_zero())
     }
 
-    /// Lateness that needs no report.
+    /// Needs no report.
     pub(crate) fn borne(spacing: Duration) -> Duration {
         spacing / if spacing < COARSE_SPACING { 100 } else { 50 }
     }

@@ -57,8 +57,8 @@ impl<J, C, A> Line<J, C, A> {
             return Some(Due::Refuse(job, estimate));
         }
         while let Some(grant) = self.held.usable_grant(self.connection.memory.spacing(), now) {
-            // A job with a slot in time is in time, however late the timer. Overdue jobs leave
-            // first and take no slot.
+            // A slot in time counts, however late the timer. Overdue jobs leave first and take no
+            // slot.
             if let Some(overdue) = self.backlog.index.overdue(grant.slot) {
                 return self.withdraw(overdue).map(Due::GiveUp);
             }
@@ -90,8 +90,8 @@ impl<J, C, A> Line<J, C, A> {
             return None;
         };
         if first.weight > grant.weight {
-            // The other grants are for the wrong jobs, too: if kept, each new grant would be
-            // requested for a later job, and this one would wait for ever.
+            // If kept, the other grants would let each new grant be requested for a later job, and
+            // this one would wait for ever.
             let others = std::mem::take(&mut self.held.grants);
             self.held.tickets.extend(others.iter().map(|grant| grant.ticket));
             for lost in others.iter().chain([&grant]) {
@@ -106,7 +106,7 @@ impl<J, C, A> Line<J, C, A> {
         Some(Starting { id, job, grant: Some(grant), caller: None })
     }
 
-    /// Records a late start to report, if no younger ticket is known to have started.
+    /// Unless a younger ticket is known to have started.
     fn note_lateness(&mut self, grant: &Granted, now: Instant) {
         let spacing = self.connection.memory.spacing().to_duration();
         let late = now.saturating_duration_since(grant.slot);
@@ -116,7 +116,6 @@ impl<J, C, A> Line<J, C, A> {
         }
     }
 
-    /// Counts a job that left the backlog as running.
     pub(crate) fn start(&mut self, id: JobId, job: &Waiting<J>) {
         self.backlog.forget(id, job);
         self.running.insert(id, None);

@@ -1,7 +1,5 @@
-//! Estimates of starts.
-//!
-//! An estimate is the slot after a number of slots (`slot_behind`); `slots_before` computes that
-//! number for a ticket.
+//! Estimates of starts: `slots_before` counts the slots before a ticket, `slot_behind` gives the
+//! slot after them.
 
 use std::time::{Duration, Instant};
 
@@ -26,21 +24,20 @@ impl<J, C, A> Line<J, C, A> {
         place.map(|place| self.ticket_at(&self.connection.memory, place))
     }
 
-    /// Number of jobs of this shard before one that waits with a ticket.
+    /// Of this shard, for a job with a ticket.
     fn place_of(&self, id: JobId) -> Option<usize> {
         let waiting = &self.backlog.waiting;
-        // New jobs normally come last.
         let place =
             || if waiting.is_last(id) { waiting.len() - 1 } else { waiting.before(waiting.rank(id)).count() };
         waiting.contains(id).then(place)
     }
 
-    /// Number of jobs before a new one, or one without a ticket.
+    /// For a new job, or one without a ticket.
     fn place_behind(&self, rank: Rank, priority: i32) -> usize {
         self.backlog.waiting.before_new(priority) + self.backlog.arriving_before(rank).count()
     }
 
-    /// The ticket at this place: held, or still to be taken.
+    /// Held, or still to be taken.
     fn ticket_at(&self, seen: &Memory, place: usize) -> Ticket {
         self.held.at(place).unwrap_or_else(|| seen.ticket.after(1 + (place - self.held.len()) as u64))
     }
@@ -80,7 +77,7 @@ impl<J, C, A> Line<J, C, A> {
         self.new_behind(seen, rank, place, announced, terms.weight, now)
     }
 
-    /// The slot of a job without a ticket at this place, after `more` further slots.
+    /// For a job without a ticket, after `more` further slots.
     fn new_behind(
         &self,
         seen: &Memory,
@@ -157,14 +154,14 @@ impl<J, C, A> Line<J, C, A> {
         if let Some(granted) = self.held.grants.get(place) {
             return Some(granted.slot);
         }
-        // Late tickets are served one by one; jobs with a grant have their slots.
+        // Late tickets are served one by one; granted jobs have their slots.
         let open = open.saturating_sub(self.held.grants.len()) as u64;
         let slots = open.max(seen.ahead_of(self.held.at(place)?));
         let slots = slots + self.backlog.waiting.overweight_before(rank);
         Some(self.slot_behind(seen, slots, self.backlog.gated.weight(id), now))
     }
 
-    /// Slots before that of a ticket, with `before` earlier jobs of this shard.
+    /// `before`: earlier jobs of this shard.
     fn slots_before(&self, seen: &Memory, before: usize, ticket: Ticket) -> u64 {
         if seen.shards > u32::from(self.connection.present) {
             return seen.ahead_of(ticket);
@@ -173,7 +170,7 @@ impl<J, C, A> Line<J, C, A> {
         before.saturating_sub(self.held.grants.len()) as u64
     }
 
-    /// The slot after `slots` others; `fallback` if the clock is unknown.
+    /// `fallback` if the clock is unknown.
     pub(crate) fn slot_behind(&self, seen: &Memory, slots: u64, weight: u32, fallback: Instant) -> Instant {
         self.clock.ours_for(seen.slot_behind(slots, weight), fallback)
     }

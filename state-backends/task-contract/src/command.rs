@@ -24,8 +24,8 @@ pub enum Command {
     Change(Change),
     /// Adds the tasks of a schedule's instant.
     Fire(Fire),
-    /// Adds tasks of another queue, all or none. Ids that are stored already change nothing. The
-    /// reply is [`Reply::Added`](crate::Reply::Added).
+    /// Adds tasks of another queue, all or none. Stored ids change nothing. Replies
+    /// [`Reply::Added`](crate::Reply::Added).
     Import(Arc<[Imported]>),
     /// Returns events, and keeps them recorded for a while.
     Follow(Follow),
@@ -33,13 +33,12 @@ pub enum Command {
     Read(Read),
 }
 
-/// New tasks. An id that is stored already, or repeated in the batch, changes nothing.
+/// New tasks. An id that is stored already, or repeated, changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Add {
-    /// The tasks. Edges may name earlier ones. Clones share them, so a retry copies nothing.
+    /// The tasks. Edges may name earlier ones. Clones share them.
     pub tasks: Arc<[NewTask]>,
-    /// [Position](crate::Task::position) of the first task: how many tasks its producer added
-    /// before. It orders the producer's commands within one instant of the store's clock.
+    /// [Position](crate::Task::position) of the first task: number of its producer's earlier tasks.
     pub sequence: u32,
     /// Time since the first sending, by the sender's clock.
     pub age: Micros,
@@ -87,7 +86,7 @@ pub struct NewTask {
     /// none.
     #[serde(default)]
     pub ordered: bool,
-    /// A name that at most one live task holds.
+    /// At most one live task holds this name.
     #[serde(default)]
     pub unique: Option<Unique>,
     /// Action if another task holds the unique name.
@@ -144,11 +143,10 @@ impl From<TaskId> for NewEdge {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnConflict {
-    /// Keep the existing task; do not add the new one. The default.
+    /// Keep the existing task, do not add the new one. The default.
     #[default]
     Keep,
-    /// Give the existing task the new content, keeping its id and time of adding. A leased task is
-    /// kept instead.
+    /// Give the existing task the new content; id and time of adding stay. A leased task is kept.
     Replace,
     /// Reject the whole `add` with [`Conflict`](interval_queue_contract::StateErrorKind::Conflict).
     Refuse,
@@ -258,14 +256,14 @@ impl NewTask {
     }
 }
 
-/// A worker's poll: report and request in one round trip. A worker has at most one step under way.
+/// A worker's poll: report and request in one round trip, at most one under way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// The worker.
     pub worker: WorkerId,
     /// The worker's name for people.
     pub label: Label,
-    /// Rises with every step, including retries. A step that is not newer is rejected.
+    /// Rises with every step, including retries; a step that is not newer is rejected.
     pub sequence: u64,
     /// Sequence of the last answered step. 0: none.
     pub acknowledged: u64,
@@ -276,7 +274,7 @@ pub struct Step {
     /// Runs that ended or were given back.
     pub complete: Vec<Completion>,
     /// All held leases except those in `complete`. `None`: as the store knows. Required in the
-    /// first step, after a step with unknown outcome, and when a reply requests a resync.
+    /// first step, after a step with unknown outcome, and to resync.
     pub held: Option<Vec<(TaskId, Token)>>,
     /// Progress of runs since the last step.
     pub progress: Vec<(TaskId, Token, Progress)>,
@@ -284,8 +282,8 @@ pub struct Step {
     pub log: Vec<RunLog>,
     /// Maximum number of tasks to lease for free permits.
     pub want: u32,
-    /// Maximum number of tasks to lease beyond `want`, for permits that will be free soon. They
-    /// count as given back, not as failed, if the worker dies.
+    /// Maximum number of tasks to lease beyond `want`, for permits that will be free soon. If the
+    /// worker dies they count as given back, not as failed.
     pub ahead: u32,
     /// Lowest priority to lease. `None`: any. [`ABOVE_ALL`](crate::ABOVE_ALL): lease none.
     pub at_least: Option<i32>,
@@ -343,8 +341,8 @@ pub enum Outcome {
     Done(Json),
     /// An error that counts: retried after a backoff, or failed after `max_attempts`.
     Error(String),
-    /// A request to run again after this time, with a reason. No failure, but more than
-    /// `max_retries` requests fail the task.
+    /// A request to run again after this time, with a reason. No failure, but `max_retries`
+    /// applies.
     Retry(Micros, String),
     /// A permanent failure.
     Failed(String),
@@ -363,7 +361,7 @@ pub enum Outcome {
 #[allow(clippy::large_enum_variant, reason = "there is one of it at a time")]
 pub enum Change {
     /// Create the queue with these settings over the defaults, or open the existing one. If its
-    /// settings differ, [`OnExisting::Replace`] and `Reset` store the given ones, and `Fail` is an
+    /// settings differ, [`OnExisting::Replace`] and `Reset` store the given ones; `Fail` is an
     /// error.
     Open(SettingsChange, OnExisting),
     /// Change settings, or create the queue with them.
@@ -374,7 +372,7 @@ pub enum Change {
     Resume,
     /// Pause (true) or resume one kind.
     Kind(Kind, bool),
-    /// Limit one key. `None`: the queue's limit. 0: paused.
+    /// Limit one key. `None`: as the queue. 0: paused.
     Key(Key, Option<u32>),
     /// Apply a verb to selected tasks.
     Tasks(ChangeTasks),
@@ -384,10 +382,10 @@ pub enum Change {
     Unschedule(Key),
     /// Recount all stored tasks, after rows were removed or added by hand.
     Recount,
-    /// End the lease of a worker that has died: the runs of its tasks have failed once. A worker that
-    /// lives learns so with its next step, and its completions are refused.
+    /// End the lease of a dead worker: the runs of its tasks have failed once. If it lives, its
+    /// next step reports this and its completions are refused.
     DeclareLost(WorkerId),
-    /// Add a note to the log of a task, of at most [`MAX_LOG_TEXT`](crate::MAX_LOG_TEXT) characters.
+    /// Add a note to a task's log, of at most [`MAX_LOG_TEXT`](crate::MAX_LOG_TEXT) characters.
     Note(TaskId, String),
 }
 
@@ -398,10 +396,9 @@ pub struct ChangeTasks {
     pub selector: Selector,
     /// The action.
     pub verb: Verb,
-    /// Only later ones in the order of adding: `next` of the previous reply.
+    /// Only tasks added after this one: `next` of the previous reply.
     pub after: Option<Cursor>,
-    /// Only tasks added before this instant of the store's clock: `watermark` of the first reply.
-    /// `None`: until now.
+    /// Only tasks added before this instant: `watermark` of the first reply. `None`: until now.
     pub watermark: Option<Micros>,
     /// Maximum number of tasks, 1 to [`MAX_PAGE`](crate::MAX_PAGE).
     pub limit: u32,
@@ -424,7 +421,7 @@ pub struct NewSchedule {
     pub overlap: Overlap,
 }
 
-/// The tasks of the next or the kept instant of a schedule.
+/// The tasks of a schedule's next or kept instant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fire {
     /// The schedule.
@@ -433,9 +430,8 @@ pub struct Fire {
     pub revision: u64,
     /// The nominal instant.
     pub from: Micros,
-    /// Tasks with their nominal instants: none, or those of one or several instants. The tasks of an
-    /// instant are consecutive, each after its upstreams, and the last one has the id
-    /// [`TaskId::of_schedule`].
+    /// Tasks with their nominal instants, of none, one or several instants. An instant's tasks are
+    /// consecutive, each after its upstreams; the last has the id [`TaskId::of_schedule`].
     pub made: Vec<(Micros, NewTask)>,
     /// The instant after `from`. `None`: never again.
     pub next: Option<Micros>,
@@ -447,8 +443,7 @@ impl Command {
         matches!(self, Self::Read(_))
     }
 
-    /// Whether the command creates a missing queue, as tasks, workers, settings, pauses, key limits
-    /// and schedules do.
+    /// Whether the command creates a missing queue.
     pub fn creates_queue(&self) -> bool {
         match self {
             Self::Add(_) | Self::Step(_) => true,
@@ -465,7 +460,7 @@ impl Command {
         }
     }
 
-    /// Checks all bounds, as [`rules::apply`](crate::rules::apply) does. For stores with rules of
+    /// Checks all bounds, as [`rules::apply`](crate::rules::apply) does, for stores with rules of
     /// their own.
     ///
     /// # Errors

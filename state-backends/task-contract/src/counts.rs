@@ -15,7 +15,7 @@ pub enum Counted {
     EverAdded,
     /// Runs ever begun.
     EverLeased,
-    /// Tasks ever done; counts again if retried and done again.
+    /// Tasks ever done, counted again if retried and done again.
     EverDone,
     /// Tasks ever failed.
     EverFailed,
@@ -48,7 +48,6 @@ impl Counted {
     }
 }
 
-/// Serialises as its name.
 impl Serialize for Counted {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())

@@ -53,7 +53,7 @@ impl Order {
 
 /// A position in an order of tasks: a page begins after it. It stays valid when its task is gone.
 ///
-/// As text: order, microseconds since 1970 and id, as in
+/// As text: order, microseconds since 1970, id:
 /// `newest.1767225600000000.01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Cursor {
@@ -66,8 +66,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// The first `most` of these tasks after this position, in its order. For stores that find tasks
-    /// by other means than an index.
+    /// The first `most` of these tasks after this position, for stores without an index.
     #[doc(hidden)]
     pub fn first_after(self, tasks: impl IntoIterator<Item = Task>, most: u32) -> Vec<Task> {
         let positioned = tasks.into_iter().filter_map(|task| Some((self.order.position(&task)?, task)));
@@ -76,7 +75,6 @@ impl Cursor {
         tasks.into_iter().map(|(_, task)| task).take(most as usize).collect()
     }
 
-    /// The position just before a task, so that the next page begins with it.
     pub(crate) fn just_before(task: &Task) -> Self {
         let order = Order::Oldest;
         match task.id.before() {
@@ -86,14 +84,12 @@ impl Cursor {
     }
 }
 
-/// The start of the order.
 impl From<Order> for Cursor {
     fn from(order: Order) -> Self {
         order.start()
     }
 }
 
-/// By their places in the order.
 impl Ord for Cursor {
     fn cmp(&self, other: &Self) -> Ordering {
         let by_time = (self.at, self.id).cmp(&(other.at, other.id));

@@ -94,7 +94,7 @@ impl std::str::FromStr for OnFailure {
 }
 
 impl Edge {
-    /// Whether the end of the upstream in this generation has not been notified to the downstream.
+    /// Whether the downstream was not notified of the upstream's end in this generation.
     pub fn is_unnotified(&self, generation: u32) -> bool {
         match self.state {
             EdgeState::New | EdgeState::Open => true,

@@ -50,7 +50,7 @@ impl Event {
         }
     }
 
-    /// `None`: the state is unchanged. A purged task counts as not stored.
+    /// `None`: the state is unchanged.
     pub(crate) fn of(at: Micros, before: Option<&Task>, after: &Task) -> Option<Self> {
         let there = |state: State| (state != State::Purged).then_some(state);
         let (from, to) = (before.and_then(|before| there(before.state)), there(after.state));
@@ -107,8 +107,8 @@ pub struct Followed {
     pub events: Vec<Event>,
     /// `after` of the next request.
     pub mark: Mark,
-    /// Whether events may be missing since the given mark: the follower was away for longer than
-    /// events are recorded or kept, or the store was rolled back.
+    /// Whether events may be missing since the mark: the follower was away for too long, or the
+    /// store was rolled back.
     pub missed: bool,
 }
 

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-/// Free capacity of a worker: its tasks together never weigh more than its capacity. A heavier task
-/// runs alone, else it would never run.
+/// Free capacity of a worker. Its tasks never weigh more than its capacity, except a heavier task
+/// that runs alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct FreeCapacity {
     /// The free weight.

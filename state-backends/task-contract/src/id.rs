@@ -71,7 +71,7 @@ id! {
     /// The id of a task: a UUID that its producer makes beforehand, so that a repeated request is
     /// recognised.
     ///
-    /// Tasks do not run in the order of their ids; the store keeps the order of adding.
+    /// Ids do not order tasks; the store keeps the order of adding.
     TaskId, "task id"
 }
 
@@ -81,7 +81,7 @@ id! {
     WorkerId, "worker id"
 }
 
-/// Reads an id in a binary format. Formats without a type of bytes have it as a string.
+/// Formats without a type of bytes have the id as a string.
 struct SixteenBytes;
 
 impl Visitor<'_> for SixteenBytes {
@@ -100,7 +100,6 @@ impl Visitor<'_> for SixteenBytes {
     }
 }
 
-/// Namespace of ids made from names, including those of schedules.
 const NAMESPACE: Uuid = Uuid::from_u128(0x8d1c_2a64_9b3f_5e07_a1c4_52f0_6b7e_93d8);
 
 impl TaskId {
@@ -109,11 +108,11 @@ impl TaskId {
         self.0.as_u128().checked_sub(1).map(|number| Self(Uuid::from_u128(number)))
     }
 
-    /// The id of the task with this name, equal in every process. A second task under it adds
-    /// nothing while the first is stored, ended or not. For a task that is unique only until its
-    /// end, use a [unique name](crate::Unique).
+    /// The id of the task with this name, equal in every process: a second task adds nothing while
+    /// the first is stored, ended or not. For a task that is unique only until its end, use a
+    /// [unique name](crate::Unique).
     ///
-    /// The id is not time-ordered, and equal in every queue: to move tasks between two queues of
+    /// The id is not time-ordered. It is equal in every queue: to move tasks between two queues of
     /// one store, use different names in each.
     pub fn named(name: &str) -> Self {
         Self(Uuid::new_v5(&NAMESPACE, name.as_bytes()))
@@ -126,32 +125,31 @@ impl TaskId {
 }
 
 name! {
-    /// The kind of a task, which names its handler: 1 to 200 bytes of printable text without white
-    /// space at the ends.
+    /// A task's kind, which names its handler: 1 to 200 bytes of printable text without outer white
+    /// space.
     Kind, |text| check_some("kind", text, MAX_KIND)
 }
 
 name! {
-    /// A key or a name: 1 to 200 bytes of printable text without white space at the ends. At most
+    /// A key or a name: 1 to 200 bytes of printable text without outer white space. At most
     /// `key_limit` tasks of one key run at once; a unique name has at most one live task.
     Key, |text| check_some("key", text, MAX_KEY)
 }
 
 name! {
-    /// A word to find tasks by: 1 to 100 bytes of printable text without white space at the ends.
+    /// A word to find tasks by: 1 to 100 bytes of printable text without outer white space.
     Tag, |text| check_some("tag", text, MAX_TAG)
 }
 
 impl Default for Kind {
-    /// `default`.
     fn default() -> Self {
         #[allow(clippy::expect_used, reason = "the text is known")]
         Self::new("default").expect("a printable name")
     }
 }
 
-/// The fencing token of a run, which rises with every lease of the task. A write under a token that
-/// is not in force changes nothing.
+/// The fencing token of a run, which rises with every lease of the task. A write under another
+/// token changes nothing.
 ///
 /// The incarnation distinguishes generations of the store: rolled back to a copy, it issues no
 /// token twice.

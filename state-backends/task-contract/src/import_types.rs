@@ -10,9 +10,9 @@ use crate::{
 
 /// A task as another queue stored it, with its past runs.
 ///
-/// A live task goes through the gates here, with its time of adding, order, runs and remaining
-/// attempts. It is not imported if another task here holds its unique name. An ended task stays
-/// ended; its retention begins now.
+/// A live task goes through the gates here; time of adding, order, runs and remaining attempts
+/// stay. It is not imported if its unique name is held here. An ended task stays ended; its
+/// retention begins now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Imported {
     /// The row. A leased task cannot be imported until its run has ended.

@@ -1,6 +1,5 @@
-//! The indexes of tasks, each declared once: columns, order and condition. Stores in memory keep their
-//! [`Entries`], stores in SQL create them from [`declared`], and [`Rows::look`](crate::Rows::look)
-//! reads each of them in one way.
+//! The indexes of tasks, each declared once. Stores in memory keep their [`Entries`], stores in SQL
+//! create them from [`declared`]; [`Rows::look`](crate::Rows::look) reads all alike.
 
 use std::collections::BTreeSet;
 
@@ -18,11 +17,11 @@ pub trait Index: 'static {
     const NUMBER: usize;
     /// The entry of a task. `None`: the index does not include the task.
     fn entry(task: &Task) -> Option<(Self::Columns, Self::Order)>;
-    /// The place of a task in the order, whether or not the index includes it.
+    /// The task's place in the order, whether or not the index includes it.
     fn order(task: &Task) -> Option<Self::Order>;
     /// All entries.
     fn all(entries: &Entries) -> &BTreeSet<(Self::Columns, Self::Order)>;
-    /// The values of the columns as texts, of which SQL makes their types.
+    /// The values of the columns as texts, which SQL converts.
     fn values(columns: &Self::Columns) -> Vec<String>;
 }
 
@@ -62,7 +61,7 @@ pub trait Sort: Copy + Ord {
     const FIRST: Self;
     /// After all others.
     const LAST: Self;
-    /// The last one at this instant. An order without instants has no bound.
+    /// The last one at this instant; without instants, the last of all.
     fn last_at(instant: Micros) -> Self;
     /// Its instant, if it has one.
     fn instant(self) -> Micros;
@@ -233,8 +232,8 @@ indexes! {
     Leased = leased(worker: WorkerId) by (id) where (state Leased);
     /// Leased tasks of a key.
     LeasedOfKey = leased_key(key: Key) by (none) where (has key) (state Leased);
-    /// Leased tasks that their worker must stop. Without the state in its condition, no SQL store reads
-    /// the index of leased tasks instead.
+    /// Leased tasks that their worker must stop. The condition names the state, else SQL stores
+    /// would read this instead of the index of leased tasks.
     ToStop = stop(worker: WorkerId) by (id) where (has stop);
     /// Holders of keys.
     Holder = holder(key: Key, ordered: bool, state: State) by (rank line) where (is holds_key);
@@ -248,9 +247,9 @@ indexes! {
     Deadline = deadline() by (time deadline) where (has deadline) (no stop) (no ended);
     /// Ended tasks with pending notifications.
     Unnotified = unnotified() by (id) where (not notified) (has ended);
-    /// Ended tasks without pending notifications that are not retained for dependents.
+    /// Ended tasks without pending notifications, not retained for dependents.
     Ended = ended(state: State) by (time ended) where (is notified) (not retained);
-    /// The other ended tasks. Most tasks are never among them, so an end writes one index by end.
+    /// The other ended tasks: few, so an end writes one index by end.
     EndedOther = ended_other() by (time ended) where (has ended) (any (not notified) (is retained));
     /// All tasks.
     ByAdded = by_added() by (time added) where;

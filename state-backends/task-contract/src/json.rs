@@ -9,15 +9,13 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// White space that JSON allows around a value.
 const WHITE_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// The text of one JSON value, a payload or a result. It is validated and never rewritten: digits,
-/// order of keys, repeated keys and inner white space stay byte for byte. Outer white space is
-/// removed.
+/// The text of one JSON value, a payload or a result. Validated and never rewritten: digits, order
+/// of keys, repeated keys and inner white space stay; outer white space is removed.
 ///
-/// In JSON it serialises as the value, in binary formats as a string. A `serde_json::Value` cannot
-/// hold it: that rounds numbers and sorts keys.
+/// Serialises as the value in JSON, as a string in binary formats. A `serde_json::Value` would
+/// round numbers and sort keys.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Json(Box<str>);
 
@@ -27,7 +25,7 @@ impl Json {
     ///
     /// # Errors
     ///
-    /// It is no such value. The error shows its beginning, and line and column of the fault.
+    /// It is not. The error shows its beginning, and line and column of the fault.
     pub fn new(text: impl Into<Box<str>>) -> Result<Self, InvalidInput> {
         let text = text.into();
         match serde_json::from_str::<Readable>(&text) {
@@ -50,7 +48,7 @@ impl Json {
     ///
     /// # Errors
     ///
-    /// JSON cannot hold it, such as a map whose keys are no text.
+    /// JSON cannot hold it: for example a map whose keys are no text.
     pub fn of(value: &(impl Serialize + ?Sized)) -> Result<Self, InvalidInput> {
         let text = serde_json::to_string(value)
             .map_err(|error| InvalidInput::new(format!("no JSON can be made of it: {error}")))?;
@@ -70,7 +68,6 @@ impl Json {
 }
 
 impl Default for Json {
-    /// `null`.
     fn default() -> Self {
         Self("null".into())
     }
@@ -108,8 +105,8 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// A value read to its end and discarded. The parser hardly checks ignored values; this reads as a
-/// handler does.
+/// A value read to its end and discarded, as a handler reads it; the parser hardly checks ignored
+/// values.
 struct Readable;
 
 impl<'de> Deserialize<'de> for Readable {
@@ -192,7 +189,6 @@ mod tests {
         }
     }
 
-    /// A binary format that has only strings.
     struct Binary(&'static str);
 
     impl<'de> Deserializer<'de> for Binary {
@@ -228,7 +224,6 @@ mod tests {
         assert_eq!(Json::new(format!("0.{digits}")).unwrap().as_str().len(), (1 << 20) + 2);
         let error = Json::new("[{\"a\":".repeat(1 << 18)).unwrap_err().to_string();
         assert!(error.contains("recursion limit exceeded at line 1 column"), "{error}");
-        // A stored value is written without being read again.
         let deep = Json::stored("[".repeat(1 << 20) + &"]".repeat(1 << 20));
         assert_eq!(serde_json::to_string(&deep).unwrap().len(), 2 << 20);
     }

@@ -1,27 +1,20 @@
 //! The contract between stored tasks and their stores: rows, commands and every rule.
 //!
-//! Producers add tasks to a queue. Workers in any number of processes lease, run and complete them.
 //! The rules are pure functions over the rows that a store finds: [`rules::apply`]. A store
 //! implements [`Rows`] and [`TaskStore`] and adds no rule. Applications use the crate
-//! `interval-queue-tasks`; only authors of stores need this one.
+//! `interval-queue-tasks`; this one is for authors of stores.
 //!
 //! # Words
 //!
 //! | word | meaning |
 //! |---|---|
 //! | task | stored work that outlives its process: id, kind, payload, state, result |
-//! | kind | names the handler; a worker is offered only the kinds that it handles |
 //! | worker | one start of a process: random id, rising sequence, one lease for all its tasks |
 //! | attempt | rises with every lease; with the incarnation it is the fencing [`Token`] |
-//! | failures | runs that count against `max_attempts`: errors and runs of dead workers |
 //! | gate | a task passes edges (upstreams), time (`not_before`) and key, in this order |
 //! | key | at most `key_limit` tasks of one key are ready or leased at a time |
 //! | due | `max(added, not_before) − priority × ageing`, up to 2^53 − 1; lower is more urgent |
-//! | edge | upstream → downstream, with the effect of a failed upstream |
-//! | schedule | a template and a rule that adds one task per nominal instant |
 //! | lease clock | never goes back; limits how much a silence of all workers counts |
-//! | selector, verb | which tasks to change, and how |
-//! | event, mark | a task's change of state; how far a follower has read |
 //!
 //! # Constraints
 //!

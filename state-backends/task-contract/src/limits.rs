@@ -32,10 +32,10 @@ pub const MAX_HELD: u32 = 10_000;
 pub const RECOUNT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Most tasks that a command selects.
 pub const MAX_PAGE: u32 = 1_000;
-/// Most tasks that a command examines to select some. The next command goes on after them.
+/// Most tasks that a command examines to select some; the next one goes on after them.
 pub const MAX_SCANNED: u32 = 2_000;
-/// Approximate maximum of payloads that the rules examine to select some tasks, in bytes. SQL stores
-/// search the payloads of [`MAX_SCANNED`] tasks in the database, of any size.
+/// Approximate maximum of payloads that the rules examine to select some tasks, in bytes. SQL
+/// stores search the payloads of [`MAX_SCANNED`] tasks, of any size.
 pub const MAX_SEARCHED: usize = 16 << 20;
 /// Shortest suffix of an id that selects tasks, in characters.
 pub const MIN_SUFFIX: usize = 8;
@@ -64,7 +64,7 @@ pub const MAX_DELAY: Micros = Micros::from_millis(10 * 366 * 24 * 3_600_000);
 /// Longest ageing, 366 days per step of priority: practically strict.
 pub const MAX_AGEING: Micros = Micros::from_millis(366 * 24 * 3_600_000);
 
-/// Maximum age of an `add`, since its first sending, that names new ids: 10 minutes.
+/// Maximum age, since its first sending, of an `add` that names new ids: 10 minutes.
 pub const LATE_ADD: Micros = Micros::from_millis(10 * 60_000);
 /// Minimum retention of an ended task's id, so that a repeated `add` never runs it twice: 20
 /// minutes.

@@ -11,10 +11,10 @@ pub const MAX_LOG_LINES: usize = 64;
 pub const MAX_LOG_TEXT: usize = 500;
 /// Most notes of a task that are kept, the last ones.
 pub const MAX_NOTES: usize = 16;
-/// Maximum [size](LogLine::size) of a task's log, in bytes. The oldest lines of runs are dropped
+/// Maximum [size](LogLine::size) of a task's log, in bytes: the oldest lines of runs are dropped
 /// first.
 pub const MAX_LOG: usize = 64 << 10;
-/// Bytes of a line besides its text, so that blank lines count.
+/// Bytes that a line counts besides its text.
 pub const LOG_LINE_BYTES: usize = 64;
 
 /// A stored line.
@@ -24,8 +24,7 @@ pub struct LogLine {
     pub at: Micros,
     /// The run. [`Token::default`]: a note.
     pub token: Token,
-    /// Number of the line among those of its run, or of the note among the notes, from 1. A gap:
-    /// lines in between were dropped.
+    /// Number of the line in its run, or of the note, from 1. A gap: lines were dropped.
     pub number: u32,
     /// The text, without line breaks.
     pub text: String,
@@ -46,8 +45,7 @@ impl LogLine {
 /// A line that a worker reports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NewLogLine {
-    /// See [`LogLine::number`]. A number that is not above the last stored one changes nothing, so
-    /// a line that is sent again is stored once.
+    /// See [`LogLine::number`]. A number not above the last stored one changes nothing.
     pub number: u32,
     /// Time since it was written, by the worker's clock.
     pub age: Micros,
@@ -89,7 +87,6 @@ pub(crate) fn check_line(text: &str) -> Result<(), InvalidInput> {
     Ok(())
 }
 
-/// Appends lines of one run, or a note, and drops the lines beyond the bounds.
 pub(crate) fn append(log: &mut Vec<LogLine>, token: Token, lines: impl IntoIterator<Item = LogLine>) {
     log.extend(lines);
     let limit = if token == Token::default() { MAX_NOTES } else { MAX_LOG_LINES };
@@ -107,7 +104,6 @@ pub(crate) fn append(log: &mut Vec<LogLine>, token: Token, lines: impl IntoItera
     });
 }
 
-/// The last number of a run's line, or of a note.
 pub(crate) fn last_number(log: &[LogLine], token: Token) -> u32 {
     log.iter().filter(|line| line.token == token).map(|line| line.number).max().unwrap_or(0)
 }

@@ -64,9 +64,8 @@ impl Policy {
         PolicyOverride::from(*self).check()
     }
 
-    /// The wait after this many failures: doubled with each up to the longest, less up to a fifth.
-    /// The reduction depends on task and attempt, so that tasks that failed together do not come
-    /// back together.
+    /// The wait after this many failures: doubled with each up to the longest, less up to a fifth
+    /// by task and attempt, to spread tasks that failed together.
     pub fn wait(&self, failures: u32, id: TaskId, attempt: u32) -> Micros {
         let doubled = 1u64.checked_shl(failures.saturating_sub(1)).unwrap_or(u64::MAX);
         let wait = (self.backoff * doubled).min(self.max_backoff);
@@ -76,8 +75,8 @@ impl Policy {
     }
 }
 
-/// Parts of a policy that a task, or a [kind](crate::Settings::kinds), sets. `None`: the value of the
-/// kind, or else the queue's, at the time of use.
+/// Parts of a policy that a task, or a [kind](crate::Settings::kinds), sets. `None`: at the time of
+/// use, the kind's value, else the queue's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PolicyOverride {
@@ -142,8 +141,8 @@ impl PolicyOverride {
         *self == Self::default()
     }
 
-    /// The policy in force over that of the kind or queue. If only one of the two backoffs is set
-    /// here, the other one of `base` is adjusted to it.
+    /// The policy in force over the kind's or queue's. If one backoff is set here, the other one of
+    /// `base` is adjusted to it.
     pub fn over(&self, base: &Policy) -> Policy {
         let longest = || base.max_backoff.max(self.backoff.unwrap_or_default());
         let max_backoff = self.max_backoff.unwrap_or_else(longest);
@@ -181,8 +180,7 @@ impl PolicyOverride {
     }
 }
 
-/// A pseudo-random number, equal on every host: the finaliser of SplitMix64 (Steele, Lea and Flood,
-/// 2014).
+/// The finaliser of SplitMix64 (Steele, Lea and Flood, 2014): equal on every host.
 pub(crate) fn mix(seed: u64) -> u64 {
     let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)

@@ -26,7 +26,7 @@ pub struct Queue {
     pub seen: Micros,
     /// Latest store's clock seen: lower bound of times of adding.
     pub latest: Micros,
-    /// Whether the next step does full maintenance, because some was left or something was changed.
+    /// Whether the next step does full maintenance.
     pub maintenance_due: bool,
     /// How far keys are rebalanced after a change of `key_limit`. `None`: all are.
     pub rebalance_after: Option<RebalanceCursor>,
@@ -78,7 +78,6 @@ pub struct Presence {
 }
 
 impl Presence {
-    /// The label, or the id of a worker without one.
     pub(crate) fn name(&self) -> String {
         match self.label.as_str() {
             "" => self.worker.to_string(),
@@ -108,7 +107,7 @@ pub struct KindRow {
     pub needs_rebalancing: bool,
 }
 
-/// The row of a key with its own limit or in need of rebalancing. Other keys have none.
+/// The row of a key with its own limit or in need of rebalancing; others have none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRow {
     /// The key.
@@ -122,7 +121,7 @@ pub struct KeyRow {
     pub needs_rebalancing: bool,
 }
 
-/// A template and a rule that adds one task per nominal instant. Workers compute the instants.
+/// A template and a rule that adds one task per nominal instant, which workers compute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
     /// The name.

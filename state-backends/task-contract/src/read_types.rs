@@ -17,7 +17,7 @@ pub enum Read {
     Overview,
     /// These tasks, at most [`MAX_PAGE`], with bodies and edges.
     Tasks(Vec<TaskId>),
-    /// A page of tasks. It may have fewer tasks than its limit, even none, before the last page.
+    /// A page of tasks. Before the last page too, it may have fewer than its limit, even none.
     Page {
         /// The tasks.
         selector: Selector,
@@ -95,7 +95,6 @@ impl Read {
     }
 }
 
-/// Checks a selector, and that a cursor is one of the order of adding.
 pub(crate) fn check_oldest(selector: &Selector, after: Option<Cursor>) -> Result<(), InvalidInput> {
     selector.check()?;
     match after {

@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use crate::{Key, MAX_KIND_POLICIES, Settings, State, TaskId, WorkerId};
 
-/// Why a command is refused. A refused command changes nothing. A store with rules of its own makes
-/// its errors of this.
+/// Why a command is refused; it changes nothing. Stores with rules of their own make their errors
+/// of this.
 #[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -39,7 +39,7 @@ pub enum Refusal {
     NoWorker(WorkerId),
 }
 
-/// Why a new task of an `add` of this age is rejected, after its id.
+/// The text of [`Late`](Refusal::Late), after the task's id.
 pub fn late_add(age: Micros) -> String {
     format!(
         "was first sent {:?} ago: it may have been added, run and forgotten since; add it under a new id if it has not",

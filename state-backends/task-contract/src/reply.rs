@@ -31,7 +31,7 @@ pub enum Reply {
     /// To [`Read::Overview`](crate::Read::Overview).
     Overview(Box<Overview>),
     /// To [`Read::Tasks`](crate::Read::Tasks), in the order of the ids. `None`: not stored. Ends
-    /// early if payloads and results exceed [`MAX_REPLY`](crate::MAX_REPLY).
+    /// early beyond [`MAX_REPLY`](crate::MAX_REPLY).
     Tasks(Vec<Option<Stored>>),
     /// To [`Read::Page`](crate::Read::Page).
     Page(Page),
@@ -80,8 +80,7 @@ impl Reply {
 pub enum Added {
     /// The task is stored.
     New(TaskId),
-    /// The task was stored before, or has replaced another one, by an earlier sending of the
-    /// request.
+    /// An earlier sending of the request stored the task, or replaced another one.
     Again(TaskId),
     /// Not added: this task holds the unique name.
     Kept(TaskId),
@@ -101,22 +100,22 @@ impl Added {
 /// The reply to a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Stepped {
-    /// Whether the worker must resync: the store does not know its last step, or its lease has
-    /// ended. Nothing was leased; its next step must list all held leases.
+    /// Whether the worker must list all held leases in its next step: its last step is unknown, or
+    /// its lease has ended. Nothing was leased.
     #[serde(default)]
     pub resync: bool,
     /// Tasks leased by this step.
     #[serde(default)]
     pub leased: Vec<Leased>,
     /// Whether tasks may be held ahead of free permits: nothing that the worker handles is paused,
-    /// and the queue has no `max_running`.
+    /// and there is no `max_running`.
     #[serde(default)]
     pub may_prefetch: bool,
-    /// Reported tasks whose tokens are not in force. Nothing was changed for them.
+    /// Reported tasks whose tokens are not in force: unchanged.
     pub lost: Vec<TaskId>,
     /// Held tasks that must stop.
     pub stop: Vec<(TaskId, Stop)>,
-    /// Time until something is due that no notification announces. `None`: nothing is known.
+    /// Time until something is due that no notification announces. `None`: nothing known.
     pub next: Option<Micros>,
     /// Whether maintenance is left: a worker that wants tasks polls again at once.
     #[serde(default)]
@@ -128,7 +127,7 @@ pub struct Stepped {
 }
 
 /// The end of a run within a transaction of the application, valid once that is committed. The
-/// handler returns it, so that its worker does not report the run again.
+/// handler returns it, so that its worker does not report the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[must_use = "commit the transaction, and return it from the handler"]
 #[non_exhaustive]
@@ -142,7 +141,7 @@ pub struct Completed {
 }
 
 impl Completed {
-    /// Returned by a store that has stored this completion.
+    /// For a store that has stored this completion.
     pub fn new(completion: &Completion, state: State) -> Self {
         Self { id: completion.id, token: completion.token, state }
     }
@@ -178,11 +177,11 @@ pub struct Touched {
     /// Tasks that were touched, or would be in a dry run, in the order of adding.
     pub ids: Vec<TaskId>,
     /// Selected tasks left unchanged: ended tasks that a live one needs, tasks with the maximum of
-    /// tags or upstreams, tasks that would wait for themselves, and of a move all of a key with a
-    /// running task.
+    /// tags or upstreams, tasks that would wait for themselves; of a move, a key's tasks while one
+    /// runs.
     pub kept: Vec<TaskId>,
-    /// Touched tasks that run: workers are asked to stop them, and they are cancelled when their
-    /// runs end. Only of [`Verb::Cancel`](crate::Verb::Cancel).
+    /// Touched tasks that run: their workers must stop them; they are cancelled when their runs
+    /// end. Only of [`Verb::Cancel`](crate::Verb::Cancel).
     pub asked: Vec<TaskId>,
     /// Tasks not retried, each with the holder of its unique name.
     pub taken: Vec<(TaskId, TaskId)>,
@@ -195,9 +194,9 @@ pub struct Touched {
 /// The reply to a recount.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Recounted {
-    /// Counts that were wrong and are corrected.
+    /// Counts that were wrong, now corrected.
     pub corrected: Vec<Corrected>,
-    /// Index entries removed because their tasks are not stored. 0 where a database maintains the
+    /// Index entries of tasks that are not stored, now removed. 0 where a database maintains the
     /// indexes.
     pub dropped: u64,
     /// Whether such entries are left: recount again.
@@ -242,7 +241,7 @@ pub struct Stored {
     /// Why the task does not run. `None`: it has ended, or a live worker holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
-    /// Why payload or result is as it is stored: the error of the application's codec. `None` from a
+    /// The error of the application's codec, whose payload or result is as stored. `None` from a
     /// store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undecoded: Option<String>,
@@ -259,12 +258,11 @@ pub enum Why {
     Upstreams,
     /// Time until it is due.
     Time(Micros),
-    /// No permit of its key is free. The id is the first task that waits for one. `None`: it is
-    /// first itself.
+    /// No permit of its key is free. The id: the first task that waits for one. `None`: this one.
     Key(Option<TaskId>),
     /// The key is paused.
     KeyPaused,
-    /// Leased to a worker whose lease has ended: the next poll of another one takes it back.
+    /// Leased to a worker whose lease has ended: the next poll of another takes it back.
     Lost,
     /// No live worker handles its kind.
     Unserved,
@@ -290,12 +288,12 @@ pub struct Page {
     /// `after` of the next page. `None`: last page.
     pub next: Option<Cursor>,
     /// Whether all tasks of some states and kinds are listed and the counts differ, because rows
-    /// were removed or added by hand. [`Change::Recount`](crate::Change::Recount) corrects them.
+    /// were changed by hand. [`Change::Recount`](crate::Change::Recount) corrects them.
     pub miscounted: bool,
 }
 
-/// A part of the number of selected tasks: of at most [`MAX_SCANNED`](crate::MAX_SCANNED) tasks
-/// those that are selected.
+/// A part of the number of selected tasks: those among at most [`MAX_SCANNED`](crate::MAX_SCANNED)
+/// tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Tally {
     /// Number of selected tasks of this part.
@@ -368,7 +366,7 @@ pub struct Overview {
     pub counts: Vec<(Kind, Counted, u64)>,
     /// Live workers.
     pub workers: u64,
-    /// Tasks of workers whose lease has ended: the next polls of others take them back.
+    /// Tasks of workers whose lease has ended, for the next polls to take back.
     pub lost: u64,
     /// All kinds.
     pub kinds: Vec<KindRow>,
@@ -378,9 +376,9 @@ pub struct Overview {
     pub oldest: Option<Micros>,
     /// When the next scheduled task is due.
     pub next: Option<Micros>,
-    /// Whether counts were found wrong, because rows were removed or added by hand;
-    /// [`Change::Recount`](crate::Change::Recount) corrects them. An overview compares only what it
-    /// reads: fewer than twenty ready tasks, and whether one is scheduled.
+    /// Whether counts are wrong, because rows were changed by hand;
+    /// [`Change::Recount`](crate::Change::Recount) corrects them. Compared only with what an
+    /// overview reads: fewer than twenty ready tasks, and whether one is scheduled.
     #[serde(default)]
     pub miscounted: bool,
 }

@@ -8,11 +8,11 @@ use crate::{
     index::{self, Index},
 };
 
-/// The rows of one queue within one atomic command; a store adds no rule to them.
+/// The rows of one queue within one atomic command; a store adds no rule.
 ///
 /// Lookups find what the command has written. If a call fails, the store undoes the whole command.
-/// A lookup returns at most `most` rows and costs about as much as it returns, whatever is stored:
-/// it needs one index. A new lookup of tasks is one line of [`index`] and one method here.
+/// A lookup returns at most `most` rows and costs about as much as it returns: it needs one index.
+/// A new lookup of tasks is one line of [`index`] and one method here.
 #[allow(clippy::missing_errors_doc, reason = "each fails as its store does, and the command with it")]
 pub trait Rows {
     /// The store's error.
@@ -44,7 +44,7 @@ pub trait Rows {
     /// Writes a log. Empty: removes it.
     fn put_log(&mut self, id: TaskId, log: &[LogLine]) -> Result<(), Self::Error>;
 
-    /// Tasks of an index with these columns, in its order, up to an instant of the order.
+    /// Tasks of an index with these columns, in its order, up to an instant.
     fn look<I: Index>(
         &mut self,
         columns: I::Columns,
@@ -70,7 +70,7 @@ pub trait Rows {
     fn next_scheduled(&mut self) -> Result<Option<Micros>, Self::Error> {
         self.first_instant::<index::Scheduled>()
     }
-    /// Ready tasks of these kinds and at least this priority, by [`Task::order`]: merged from
+    /// Ready tasks of these kinds, from this priority on, by [`Task::order`]: merged from
     /// [`index::Ready`].
     fn ready(&mut self, kinds: &[Kind], at_least: Option<i32>, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// Number of leased tasks: [`index::Leased`].
@@ -128,12 +128,12 @@ pub trait Rows {
         }
     }
     /// Selected tasks after a position, in its order, of the [`MAX_SCANNED`](crate::MAX_SCANNED)
-    /// tasks after it; of named ids, all. `Oldest` and `Newest`: [`index::ByAdded`]. `Ended`: merged
-    /// from [`index::Ended`] of each ended state and [`index::EndedOther`]. May include tasks whose
-    /// payload does not match.
+    /// tasks after it; of named ids, all. `Oldest` and `Newest`: [`index::ByAdded`]. `Ended`:
+    /// merged from [`index::Ended`] of each ended state and [`index::EndedOther`]. Payloads need
+    /// not match.
     fn select(&mut self, selector: &Selector, after: Cursor, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// The position of the last of the [`MAX_SCANNED`](crate::MAX_SCANNED) tasks after a position.
-    /// `None`: there are fewer.
+    /// `None`: fewer.
     fn scan_end(&mut self, after: Cursor) -> Result<Option<Cursor>, Self::Error>;
 
     /// Adds an edge.
@@ -219,12 +219,11 @@ pub trait Rows {
     fn took(&mut self, kind: &Kind, took: Took, more: u64) -> Result<(), Self::Error>;
     /// Numbers for [`Times`](crate::Times) of a kind, from an hour on: `kind, hour, cell`.
     fn times(&mut self, kind: &Kind, from: u32) -> Result<Vec<(Took, u64)>, Self::Error>;
-    /// Adds the counts of events of all kinds in hours before `hours` to their
-    /// [days](Took::of_day), removes the numbers of these hours, and removes the days before `days`:
-    /// `hour`.
+    /// Adds the counts of events in hours before `hours` to their [days](Took::of_day), removes
+    /// these hours, and the days before `days`: `hour`.
     fn forget_times(&mut self, hours: u32, days: u32) -> Result<(), Self::Error>;
 
-    /// Adds an event, numbered higher than any that the queue ever had, from 1.
+    /// Adds an event, numbered from 1 and higher than any the queue ever had.
     fn put_event(&mut self, event: &Event) -> Result<(), Self::Error>;
     /// Events with a higher number that were stored before this command: `number`.
     fn events(&mut self, after: u64, most: u32) -> Result<Vec<(u64, Event)>, Self::Error>;

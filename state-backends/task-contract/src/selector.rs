@@ -61,8 +61,8 @@ impl Selector {
         *self == Self::default()
     }
 
-    /// Whether the selector matches this task, apart from its payload. A store that selects by other
-    /// means returns the same tasks.
+    /// Whether the selector matches this task, apart from its payload. Stores that select by other
+    /// means must agree.
     pub fn matches(&self, task: &Task) -> bool {
         fn one<T: PartialEq>(of: &[T], it: &T) -> bool {
             of.is_empty() || of.contains(it)
@@ -122,13 +122,12 @@ impl Selector {
         first.map_or(after, |(at, id)| after.max(Cursor { at, id, ..after }))
     }
 
-    /// Whether the counts, which exist by kind and state only, answer the selector.
+    /// Whether the counts, by kind and state only, answer the selector.
     #[doc(hidden)]
     pub fn is_counted(&self) -> bool {
         self.counted_part() == *self
     }
 
-    /// The selector with its conditions on kinds and states alone, which the counts answer.
     fn counted_part(&self) -> Self {
         let (states, kinds) = (self.states.clone(), self.kinds.clone());
         Self { states, kinds, ..Self::default() }
@@ -145,13 +144,13 @@ pub const MOVED: &str = "it was moved to ";
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Verb {
-    /// Cancel live tasks. Workers are asked to stop running ones, which end as cancelled however
-    /// their runs end.
+    /// Cancel live tasks. Workers must stop running ones, which end as cancelled however their runs
+    /// end.
     Cancel,
     /// Send ended tasks through all gates again, with all attempts, waiting also for upstreams that
     /// run again. Downstreams that used their end and have not started wait for them again. Tasks
-    /// whose unique name another task holds are [not retried](crate::Touched::taken). A task that
-    /// left for another queue and did not arrive keeps its runs and times.
+    /// whose unique name is held are [not retried](crate::Touched::taken). A task that left for
+    /// another queue and did not arrive keeps its runs and times.
     Retry,
     /// Make scheduled tasks due now; workers give back running ones.
     Release,
@@ -166,17 +165,17 @@ pub enum Verb {
     /// Cancel live tasks that do not run, with this place as the reason, and tag them [`MOVING`]
     /// for an import there. Downstreams go on waiting.
     Move(Label),
-    /// Make live tasks that do not run wait for this task, too, before their other gates. An error
-    /// if it is not stored here. Unchanged: tasks that wait for it already; tasks for which it
-    /// waits, also through others; with upstreams of its own, tasks with more than
-    /// [`MAX_CYCLE_SEARCH`](crate::MAX_CYCLE_SEARCH) direct and indirect downstreams; tasks with as many
-    /// upstreams as allowed.
+    /// Make live tasks that do not run wait for this stored task, too, before their other gates.
+    /// Unchanged: tasks that wait for it already; tasks for which it waits, also through others;
+    /// with upstreams of its own, tasks with more than
+    /// [`MAX_CYCLE_SEARCH`](crate::MAX_CYCLE_SEARCH) direct and indirect downstreams; tasks with
+    /// the maximum of upstreams.
     Link(NewEdge),
-    /// Remove the edge from this task, so that added and waiting tasks neither wait for it nor get
-    /// its result; failed and cancelled ones likewise when retried.
+    /// Remove the edge from this task: added and waiting tasks neither wait for it nor get its
+    /// result; failed and cancelled ones likewise when retried.
     Unlink(TaskId),
-    /// Forget ended tasks, with payloads and results. Live tasks keep their upstreams. Ended ones
-    /// do not: retried, they run without these results.
+    /// Forget ended tasks, with payloads and results. Live tasks keep their upstreams; ended ones,
+    /// if retried, run without these results.
     Purge,
 }
 
@@ -195,13 +194,13 @@ impl Verb {
         }
     }
 
-    /// Whether a task in a state that the verb acts on needs no change, by its row alone.
+    /// By its row alone; of a state that the verb acts on.
     pub(crate) fn is_done_to(&self, task: &Task) -> bool {
         match self {
             Self::Priority(priority) => task.priority == *priority,
             Self::Tag(tag) => task.tags.contains(tag),
             Self::Untag(tag) => !task.tags.contains(tag),
-            // A task that arrived runs at its destination; one that did not can be retried.
+            // A task that arrived runs at its destination; another can be retried.
             Self::Retry => {
                 let is_moved = task.error.as_deref().is_some_and(|error| error.starts_with(MOVED));
                 let has_arrived = !task.tags.iter().any(|tag| tag.as_str() == MOVING);

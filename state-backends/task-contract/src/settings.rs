@@ -10,8 +10,7 @@ use crate::{
     PolicyOverride, State, Task,
 };
 
-/// Settings of a queue of tasks, for all its users. Its rate limit is that of the interval queue of
-/// the same name.
+/// Settings of a queue of tasks. Its rate limit is that of the interval queue of the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
@@ -28,8 +27,8 @@ pub struct Settings {
     pub max_payload: u32,
     /// Policy of failures; kinds and tasks may override parts.
     pub policy: Policy,
-    /// Parts of the policy that apply to all tasks of a kind; tasks may override them. At most 100
-    /// kinds, each with at least one part. Default: empty.
+    /// Parts of the policy for all tasks of a kind; tasks may override them. At most 100 kinds,
+    /// each with at least one part. Default: empty.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub kinds: BTreeMap<Kind, PolicyOverride>,
 }
@@ -45,7 +44,7 @@ pub struct Keep {
     /// Retention of cancelled tasks.
     pub cancelled: Micros,
     /// Most done tasks kept, the latest. `None`: unlimited. Tasks of the last 20 minutes and tasks
-    /// that a downstream needs stay beyond it, and count.
+    /// that a downstream needs stay and count.
     pub most_done: Option<u32>,
     /// As [`most_done`](Self::most_done), for failed tasks.
     pub most_failed: Option<u32>,
@@ -133,8 +132,8 @@ pub struct SettingsChange {
     pub max_payload: Option<u32>,
     /// [`Settings::policy`].
     pub policy: Option<Policy>,
-    /// [`Settings::kinds`]: replaces the parts of each kind in the map. An empty override removes
-    /// those of its kind. Other kinds are unchanged.
+    /// [`Settings::kinds`]: replaces the parts of each kind in the map; an empty override removes
+    /// them. Other kinds are unchanged.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub kinds: BTreeMap<Kind, PolicyOverride>,
 }

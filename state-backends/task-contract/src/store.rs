@@ -12,7 +12,7 @@ use crate::{Command, Reply};
 ///
 /// # Requirements
 ///
-/// - **Atomic.** A command is applied whole or not at all, and commands on one queue do not visibly
+/// - **Atomic.** A command is applied whole or not at all; commands on one queue do not visibly
 ///   interleave.
 /// - **One clock.** Time is read while the rows are locked, from one clock that all processes
 ///   share.
@@ -46,9 +46,9 @@ pub trait TaskStore: std::fmt::Debug + Send + Sync + 'static {
     /// As [`apply`](Self::apply).
     async fn queues(&self) -> Result<Vec<QueueName>, StateError>;
 
-    /// Watches `queue`, which need not exist. The stream yields an item soon after a task may have
-    /// become ready, a run must stop, or something changed for all. An item is only a reason to
-    /// poll: items may be merged, spurious or lost. A stream that can yield no more ends.
+    /// Watches `queue`, which need not exist. Yields an item soon after a task may have become
+    /// ready, a run must stop, or something changed for all. An item is only a reason to poll:
+    /// items may be merged, spurious or lost. A stream that can yield no more ends.
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ pub struct Task {
     /// Whether tasks of the key run strictly one after the other, in order of adding.
     #[serde(default)]
     pub ordered: bool,
-    /// A name that at most one live task holds.
+    /// At most one live task holds this name.
     pub unique: Option<Unique>,
     /// Whether the task holds its unique name now.
     #[serde(default)]
@@ -33,8 +33,7 @@ pub struct Task {
     /// Words to find the task by.
     #[serde(default)]
     pub tags: Vec<Tag>,
-    /// Instant of the store's clock at which the task fails if it has not started; a run is asked
-    /// to stop.
+    /// Latest start, on the store's clock: later the task fails; a run is asked to stop.
     pub deadline: Option<Micros>,
     /// Earliest start, on the store's clock. Zero: at once.
     #[serde(default)]
@@ -63,8 +62,8 @@ pub struct Task {
     /// retry, or completed within a transaction and not notified.
     #[serde(default)]
     pub holds_key: bool,
-    /// Whether the task is `blocked` and does not compete for its key, because no worker handles
-    /// its kind or the kind is paused.
+    /// Whether the `blocked` task does not compete for its key, because its kind is paused or
+    /// unhandled.
     #[serde(default)]
     pub unserved: bool,
     /// The token of the last lease.
@@ -194,7 +193,7 @@ impl std::str::FromStr for State {
     }
 }
 
-/// A name that at most one live task holds.
+/// At most one live task holds this name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Unique {
     /// The name.
@@ -261,7 +260,7 @@ pub struct Progress {
     pub text: String,
 }
 
-/// Numbers of any size: digits in binary formats, whose readers may have only floats.
+/// Binary formats get digits: their readers may have only floats.
 mod exact {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
@@ -378,8 +377,8 @@ impl Task {
         self.rank(if self.ordered { i64::try_from(self.added.get()).unwrap_or(i64::MAX) } else { self.due })
     }
 
-    /// Since when a ready task could run, on the store's clock: the latest of adding, `not_before`,
-    /// admission and the end of the last run.
+    /// Since when a ready task could run: the latest of adding, `not_before`, admission and the end
+    /// of the last run.
     pub fn ready_since(&self) -> Micros {
         let ended = self.history.last().map_or(Micros::ZERO, |last| last.ended);
         self.added.max(self.not_before).max(self.admitted.unwrap_or_default()).max(ended)
@@ -400,8 +399,7 @@ impl Task {
     }
 }
 
-/// A sort key of tasks: lower comes first. Equals in `at` follow the order of adding, not their
-/// ids.
+/// A sort key of tasks: lower comes first. Equals in `at` follow the order of adding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rank {
     /// `due`, or an instant.

@@ -5,10 +5,10 @@ use std::{ops::AddAssign, time::Duration};
 use interval_queue_contract::Micros;
 use serde::Serialize;
 
-/// How long the numbers of an hour are kept: a week.
+/// Retention of the numbers of an hour: a week.
 pub const KEEP_TIMES: Micros = Micros::from_millis(7 * 24 * 3_600_000);
 
-/// How long the numbers of a day are kept: 400 days.
+/// Retention of the numbers of a day: 400 days.
 pub const KEEP_DAYS: Micros = Micros::from_millis(400 * 24 * 3_600_000);
 
 /// The number of length classes.
@@ -51,19 +51,17 @@ impl Occurrence {
     }
 }
 
-/// First cell of the events of an hour.
 const EVENTS: u8 = first_cell(Span::Run) + LENGTHS as u8 + 1;
-/// First cell of the events of a day.
 const DAY_EVENTS: u8 = EVENTS + Occurrence::COUNT;
 
-/// The key of a stored number: a count of spans of one length class in one hour, the sum of their
-/// lengths, or a count of events in an hour or a day.
+/// The key of a stored number: spans of one length class in one hour, the sum of their lengths, or
+/// events in an hour or a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Took {
     /// Hours since 1970; of a day, its first hour.
     pub hour: u32,
     /// Index within the hour: for each [`Span`] the counts by length class, then the sum of lengths
-    /// in milliseconds; then the counts of [events](Occurrence) in the hour, and those in the day.
+    /// in milliseconds; then the counts of [events](Occurrence) in the hour, then in the day.
     pub cell: u8,
 }
 
@@ -73,7 +71,7 @@ impl Took {
         u32::try_from(at.get() / HOUR).unwrap_or(u32::MAX)
     }
 
-    /// The count and the sum that a span ended at `end` adds to, and by how much.
+    /// The count and the sum to which a span adds that ended at `end`, with the amounts.
     pub fn of(span: Span, length: Micros, end: Micros) -> [(Self, u64); 2] {
         let ms = length.get() / 1_000;
         let hour = Self::hour_of(end);
@@ -90,12 +88,11 @@ impl Took {
         Self { hour: Self::hour_of(at), cell: EVENTS + occurrence as u8 }
     }
 
-    /// The cells of the events of an hour: the first, and the first after them. Those of a day
-    /// follow.
+    /// The cells of an hour's events: the first, and the first after them. A day's follow.
     pub const EVENT_CELLS: (u8, u8) = (EVENTS, DAY_EVENTS);
 
-    /// The count of the day to which a count of events in an hour is added once the hour is not kept
-    /// any more. `None`: another number.
+    /// The count of the day to which an hour's count is added once the hour is forgotten. `None`:
+    /// another number.
     pub fn of_day(self) -> Option<Self> {
         let cell = (EVENTS..DAY_EVENTS).contains(&self.cell).then_some(self.cell + Occurrence::COUNT)?;
         Some(Self { hour: self.hour / 24 * 24, cell })
@@ -122,8 +119,8 @@ const fn first_cell(span: Span) -> u8 {
 /// Spans counted by length.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Histogram {
-    /// The first counts spans below 1 ms; number n those from 2^(n-1) up to 2^n ms. The last has no
-    /// upper bound: from 12 days on.
+    /// The first counts spans below 1 ms; number n from 2^(n-1) up to 2^n ms; the last from 12 days
+    /// on.
     pub counts: [u64; LENGTHS],
     /// The sum of all lengths.
     pub total: Micros,
@@ -141,7 +138,7 @@ impl Histogram {
     }
 
     /// Upper bound of this share of the lengths, 0 to 1: 0.5 gives the median. A power of two
-    /// milliseconds, so up to twice the true value. `None`: no spans.
+    /// milliseconds, up to twice the true value. `None`: no spans.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         let number = self.number();
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
@@ -164,7 +161,7 @@ impl AddAssign<&Histogram> for Histogram {
     }
 }
 
-/// How many tasks of a kind were added and have ended within an hour or a day.
+/// Tasks of a kind that were added and have ended within an hour or a day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Throughput {
     /// Added tasks.
@@ -232,7 +229,7 @@ impl Day {
 }
 
 /// How long runs of one kind waited and took in one hour, in which they were leased or ended, and
-/// what happened in it.
+/// its events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Times {
     /// When the hour began.
@@ -246,7 +243,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Groups stored numbers by hour, in order. Ignores those of days.
+    /// Groups stored numbers by hour, in order, without those of days.
     pub fn of(mut numbers: Vec<(Took, u64)>) -> Vec<Self> {
         numbers.retain(|(took, _)| !took.is_of_day());
         numbers.sort_unstable();
@@ -274,7 +271,6 @@ impl Times {
     }
 }
 
-/// Adds the spans and events; the hour stays.
 impl AddAssign<&Times> for Times {
     fn add_assign(&mut self, other: &Times) {
         self.wait += &other.wait;

@@ -1,12 +1,12 @@
-//! Tasks in hand beyond the free permits: how many to request, and when they go back.
+//! Tasks held beyond the free permits: how many to request, and when they go back.
 
 use std::time::{Duration, Instant};
 
 use crate::{prefetch::MAX_WAIT, worker::Worker};
 
 impl Worker {
-    /// How many tasks the step about to be sent requests beyond `want`. Nothing is prefetched under a
-    /// rate or a capacity.
+    /// Beyond `want`, of the step about to be sent. Nothing is prefetched under a rate or a
+    /// capacity.
     pub(crate) fn ahead(&mut self, now: Instant) -> u32 {
         let since = self.connection.sent.map_or(Duration::ZERO, |sent| now.saturating_duration_since(sent));
         let target = self.prefetch.target(self.identity.prefetch, since);
@@ -16,7 +16,6 @@ impl Worker {
         target.saturating_sub(self.in_hand_ahead())
     }
 
-    /// Takes in the reply to a step that requested up to `limit` tasks.
     pub(crate) fn learn(&mut self, limit: u32, leased: usize, may_prefetch: bool, round_trip: Duration) {
         self.prefetch.round_trip = round_trip;
         if !may_prefetch {
@@ -26,7 +25,6 @@ impl Worker {
         }
     }
 
-    /// Number of tasks in hand beyond the free permits.
     fn in_hand_ahead(&self) -> u32 {
         u32::try_from(self.held.leased.len()).unwrap_or(u32::MAX).saturating_sub(self.free())
     }
@@ -39,8 +37,7 @@ impl Worker {
         self.held.oldest_in_hand().map(|received| received + MAX_WAIT)
     }
 
-    /// Gives back what is in hand beyond the free permits, the least urgent tasks: runs take longer
-    /// than was expected, and other workers may be idle.
+    /// The least urgent tasks: runs take longer than expected, and other workers may be idle.
     pub(crate) fn give_back_ahead(&mut self) {
         (0..self.in_hand_ahead()).for_each(|_| self.held.give_back_last());
         self.prefetch.is_open = false;

@@ -1,5 +1,5 @@
-//! Everything that a worker holds: tasks in hand (leased, not begun), runs, unconfirmed results,
-//! and runs that must end.
+//! Everything that a worker holds: tasks not begun, runs, unconfirmed results, and runs that must
+//! end.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -56,10 +56,8 @@ pub enum Because {
 pub struct Held {
     /// Tasks in hand, most urgent first.
     pub leased: BTreeMap<Rank, Leased>,
-    /// Rank, mark and arrival of each task in hand. Only a lookup with a number above the mark covers
-    /// the task.
+    /// With mark and arrival: only a lookup with a number above the mark covers the task.
     ranks: BTreeMap<TaskId, (Rank, u64, Instant)>,
-    /// Tasks in hand by their arrival.
     arrivals: BTreeSet<(Instant, TaskId)>,
     /// Begun runs.
     pub running: BTreeMap<TaskId, Running>,
@@ -69,11 +67,11 @@ pub struct Held {
     pub void: BTreeMap<RunId, u32>,
     /// Lines that runs have logged, until the store confirms them.
     pub logs: UnsentLogs,
-    /// Weight of tasks in hand and all runs.
+    /// Weight of tasks not begun and all runs.
     pub(crate) weight: u64,
-    /// Tasks whose results the store rejected; these are no longer reported.
+    /// Rejected by the store; no longer reported.
     pub(crate) unstored: Vec<TaskId>,
-    /// Runs that must end, not yet passed to the driver.
+    /// Ends of runs, not yet passed to the driver.
     pub(crate) orders: VecDeque<Order>,
 }
 
@@ -109,7 +107,6 @@ impl Held {
         }
     }
 
-    /// Gives back the least urgent task in hand.
     pub(crate) fn give_back_last(&mut self) {
         if let Some(last) = self.leased.keys().next_back().copied() {
             self.give_back(last);
@@ -124,7 +121,6 @@ impl Held {
         self.ranks.get(&id).map(|&(_, mark, _)| mark)
     }
 
-    /// Arrival of the task that has been in hand for the longest time.
     pub(crate) fn oldest_in_hand(&self) -> Option<Instant> {
         self.arrivals.first().map(|(arrived, _)| *arrived)
     }
@@ -154,7 +150,7 @@ impl Held {
         self.weight += u64::from(weight);
     }
 
-    /// Removes a run that ended with its token in force. False: no such run.
+    /// With its token in force. False: no such run.
     pub(crate) fn finish(&mut self, run: RunId) -> bool {
         let Some(running) = self.running.get(&run.id).filter(|running| running.token == run.token) else {
             return false;
@@ -165,7 +161,7 @@ impl Held {
         true
     }
 
-    /// Removes a void run that ended. False: no such run.
+    /// False: no such run.
     pub(crate) fn finish_void(&mut self, run: RunId) -> bool {
         let Some(weight) = self.void.remove(&run) else { return false };
         self.weight -= u64::from(weight);
@@ -190,7 +186,7 @@ impl Held {
         Some(RunId { id, token: leased.task.token })
     }
 
-    /// Orders the end of a run with its token in force, once.
+    /// A run with its token in force, once.
     pub(crate) fn end(&mut self, id: TaskId, because: Because) {
         if let Some(running) = self.running.get_mut(&id).filter(|running| !running.asked) {
             running.asked = true;
@@ -198,9 +194,8 @@ impl Held {
         }
     }
 
-    /// Orders the end of all runs, even if asked before: the lease has ended. Their tokens are
-    /// still reported: the store may not know that they began, and would count them as leases lost
-    /// on the way.
+    /// All runs, even if asked before: the lease has ended. Their tokens are still reported: the
+    /// store may not know that they began, and would count them as leases lost on the way.
     pub(crate) fn end_all(&mut self) {
         for (&id, running) in self.running.iter_mut().filter(|(_, running)| !running.over) {
             (running.asked, running.over) = (true, true);

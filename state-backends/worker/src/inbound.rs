@@ -43,7 +43,7 @@ impl Worker {
         absorbed.refused.append(&mut self.held.unstored);
         let is_completed = |id: &TaskId, token| under_way.completed.contains(&RunId { id: *id, token });
         if stepped.resync {
-            // A completion that was not applied may be of a time that the store has forgotten: sent
+            // The store may have forgotten the time of a completion that was not applied: sent
             // again with all held leases, it counts.
             let lost: BTreeSet<_> = stepped.lost.into_iter().collect();
             self.held.ended.retain(|id, completion| lost.contains(id) || !is_completed(id, completion.token));
@@ -62,7 +62,7 @@ impl Worker {
         }
         let ends = under_way.sent + self.identity.lease();
         if ends <= received {
-            // The lease ended before the reply: other workers may have these tasks.
+            // Other workers may have these tasks.
             self.unknown();
             self.connection.again = true;
             self.expire(received);
@@ -78,7 +78,6 @@ impl Worker {
         absorbed.leased = stepped.leased.len();
         let mark = if stepped.leased.is_empty() { 0 } else { self.pace.mark() };
         for leased in stepped.leased {
-            // An earlier run of the task here is not in force any more.
             absorbed.lost.extend(self.held.lose(leased.task.id));
             self.held.put(leased, mark, received);
         }
@@ -98,7 +97,7 @@ impl Worker {
         Some(absorbed)
     }
 
-    /// When to poll again if nothing happens.
+    /// When to poll if nothing happens.
     fn plan_poll(
         &mut self,
         step: &UnderWay,
@@ -140,10 +139,9 @@ impl Worker {
         }
     }
 
-    /// Drops tasks in hand and ends runs once the lease has ended by the worker's own clock. Runs
-    /// and results are still reported: their tokens do no harm, and normally the store has waited.
-    /// If the store fails with a lasting error, a result may be its cause: such runs count as
-    /// failed.
+    /// By the worker's own clock. Runs and results are still reported: their tokens do no harm, and
+    /// normally the store has waited. If the store fails with a lasting error, a result may be its
+    /// cause: such runs count as failed.
     pub(crate) fn expire(&mut self, now: Instant) {
         if self.connection.lease_ends.is_none_or(|ends| now < ends) {
             return;

@@ -36,17 +36,16 @@ pub enum Asks {
     At(Instant),
 }
 
-/// Steps per lease of a worker that holds something: four may get lost.
+/// Applies while the worker holds something: four may get lost.
 const STEPS_PER_LEASE: u32 = 5;
 
-/// Minimum time to a step due to a notification alone, if the worker wants no tasks.
+/// For a notification alone, if the worker wants no tasks.
 const MIN_NOTIFY_GAP: Duration = Duration::from_secs(1);
 
-/// First and longest minimum time to a step due to a notification, if the worker wants tasks. It
-/// doubles with each notification in vain.
+/// First and longest time, if the worker wants tasks; doubles with each notification in vain.
 const NOTIFY_BACKOFF: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 
-/// Approximate size of a step's results, in bytes.
+/// Approximate bytes per step.
 const MAX_RESULTS: usize = MAX_REPLY;
 
 impl Worker {
@@ -74,7 +73,7 @@ impl Worker {
         Next::Sleep([due, ends, hurry, waited, self.gives_up_at()].into_iter().flatten().min())
     }
 
-    /// When the next step is due. `None`: when something happens.
+    /// `None`: when something happens.
     fn step_due(&self, now: Instant) -> Option<Instant> {
         if self.connection.under_way.is_some() {
             return None;
@@ -83,7 +82,7 @@ impl Worker {
         Some(self.connection.failing.as_ref().map_or(due, |failing| due.max(failing.retry_at)))
     }
 
-    /// When a step is due for `want` tasks, if none is under way and the store does not fail.
+    /// If none is under way and the store does not fail.
     fn due(&self, want: u32, now: Instant) -> Option<Instant> {
         let connection = &self.connection;
         let Some(sent) = connection.sent else { return Some(now) };
@@ -125,7 +124,7 @@ impl Worker {
         if is_under_way { Asks::Not } else { self.due(1, now).map_or(Asks::Not, Asks::At) }
     }
 
-    /// Maximum time between two steps. A worker that holds nothing only has to keep its presence.
+    /// Maximum time between two steps. A worker that holds nothing only keeps its presence.
     fn rest(&self, want: u32) -> Duration {
         let lease = self.identity.lease();
         match (self.held.is_free(), want > 0) {
@@ -164,7 +163,6 @@ impl Worker {
             && self.held.busy() == 0
             && all
             && self.held.logs.are_all_sent();
-        // Results left to complete keep their room.
         let left = u32::try_from(self.held.ended.len() - completed.len()).unwrap_or(u32::MAX);
         let want = self.want().saturating_sub(left);
         let ahead = if left == 0 { self.ahead(now) } else { 0 };
@@ -234,7 +232,7 @@ impl Worker {
         lower.into_iter().for_each(|order| self.held.give_back(order));
     }
 
-    /// The results of one step: at least one, and as many as fit `MAX_RESULTS`.
+    /// At least one, and as many as fit `MAX_RESULTS`.
     fn to_complete(&self) -> Vec<Completion> {
         let mut bytes = 0;
         let fits = |completion: &&Completion| {

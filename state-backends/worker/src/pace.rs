@@ -1,8 +1,6 @@
-//! A worker's knowledge of its queue's rate.
-//!
-//! Anyone may set, change or remove the rate at any time. So a task starts at once only if a lookup
-//! covers it: sent after its lease, answered recently, no rate found. With a rate, tasks in hand
-//! wait for slots.
+//! A worker's knowledge of its queue's rate, which may change at any time. A task starts at once
+//! only if a lookup covers it: sent after its lease, answered recently, no rate found. With a rate,
+//! tasks wait for slots.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +27,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Marks tasks leased now: only a lookup with a higher number covers them.
+    /// Only a lookup with a higher number covers tasks leased now.
     pub(crate) fn mark(&mut self) -> u64 {
         self.leased_at = self.sent;
         self.sent

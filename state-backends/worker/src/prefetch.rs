@@ -8,7 +8,7 @@ pub const PREFETCH_PER_PERMIT: u32 = 8;
 /// Default maximum of prefetched tasks of a worker.
 pub const MAX_PREFETCH: u32 = 1_000;
 
-/// Maximum time that the prefetched tasks take to start, by the present rate of starts.
+/// Time that prefetched tasks take at the present rate of starts.
 const MAX_WORK: Duration = Duration::from_millis(50);
 
 /// A prefetched task that has not started after this time is given back.
@@ -26,8 +26,8 @@ pub struct Prefetch {
 }
 
 impl Prefetch {
-    /// Number of tasks to hold ahead of free permits: those that start in two round trips, or in 50 ms
-    /// if that is shorter, by the rate of starts in the time `since` the last step.
+    /// Tasks that start in two round trips, or in 50 ms if that is shorter, by the rate of starts
+    /// in the time `since` the last step.
     pub(crate) fn target(&mut self, most: u32, since: Duration) -> u32 {
         let begun = std::mem::take(&mut self.begun);
         let horizon = (self.round_trip * 2).min(MAX_WORK);

@@ -55,7 +55,7 @@ impl Worker {
             let waits = holds || !self.held.running.is_empty();
             waits.then(|| pace.sent_at.map_or(now, |sent| sent + LOOKUP_INTERVAL))?
         } else {
-            // New tasks are looked up before permits are free, so that none waits for a lookup.
+            // Before permits are free, so that no task waits for a lookup.
             let is_new = pace.free.is_none_or(|(number, _)| number <= pace.leased_at);
             let waits = self.free() > 0 && !pace.covers(pace.leased_at, now);
             (holds && (is_new || waits)).then_some(now)?
@@ -84,8 +84,8 @@ impl Worker {
         }
         pace.ahead = has_rate.then_some(1);
         if has_rate {
-            // Tasks in hand are bound: no other worker can start them, and no more urgent task
-            // replaces them. Keep only one.
+            // Held tasks are bound: no other worker can start them, and no more urgent task
+            // replaces them. Keep one.
             let hand: Vec<_> = self.held.leased.keys().skip(1).copied().collect();
             hand.into_iter().for_each(|order| self.held.give_back(order));
         }

@@ -1,4 +1,4 @@
-//! Stop of a worker: it leases nothing more, gives back tasks in hand, and waits for its runs.
+//! Stop of a worker: it leases nothing more, gives back tasks, and waits for its runs.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::{
     worker::{Stopping, Worker},
 };
 
-/// Maximum number of tries to report that nothing is left.
+/// Tries to report that nothing is left.
 const MAX_FINAL_TRIES: u32 = 5;
 
 impl Worker {
@@ -22,7 +22,6 @@ impl Worker {
         hand.into_iter().for_each(|order| self.held.give_back(order));
     }
 
-    /// Asks runs to end after the grace period.
     pub(crate) fn hurry(&mut self, now: Instant) {
         if let Some(stopping) =
             self.stopping.as_mut().filter(|stopping| !stopping.runs_asked && stopping.by <= now)
@@ -33,8 +32,7 @@ impl Worker {
         }
     }
 
-    /// When the worker ends even if runs continue or the store fails: its leases have ended by
-    /// then.
+    /// Even if runs continue or the store fails: its leases have ended by then.
     pub(crate) fn gives_up_at(&self) -> Option<Instant> {
         self.stopping.as_ref().map(|stopping| stopping.by + self.identity.lease())
     }

@@ -10,17 +10,15 @@ use interval_queue_task_contract::{LOG_LINE_BYTES, MAX_LOG_LINES, NewLogLine, Ru
 
 use crate::run_id::RunId;
 
-/// Approximate size of the lines of one step, in bytes.
+/// Approximate.
 const MAX_STEP_BYTES: usize = 1 << 20;
 
-/// The log of one run.
 #[derive(Clone, Debug, Default)]
 struct Unsent {
-    /// Number of the last line.
     last: u32,
-    /// The last lines that are not confirmed: at most [`MAX_LOG_LINES`].
+    /// Unconfirmed lines, at most [`MAX_LOG_LINES`].
     lines: VecDeque<(u32, Instant, String)>,
-    /// Number of the last line in the step under way.
+    /// Last line in the step under way.
     sent: u32,
     has_ended: bool,
 }
@@ -30,12 +28,10 @@ struct Unsent {
 pub struct UnsentLogs(BTreeMap<RunId, Unsent>);
 
 impl UnsentLogs {
-    /// Whether lines of an ended run are left to send.
     pub(crate) fn has_ended(&self) -> bool {
         self.0.values().any(|log| log.has_ended)
     }
 
-    /// Whether the step under way has all lines.
     pub(crate) fn are_all_sent(&self) -> bool {
         self.0.values().all(|log| log.lines.back().is_none_or(|(number, ..)| *number <= log.sent))
     }
@@ -62,7 +58,7 @@ impl UnsentLogs {
         self.0.remove(&run);
     }
 
-    /// The lines of the next step, those of ended runs first.
+    /// Lines of ended runs come first.
     pub(crate) fn take_step(&mut self, now: Instant) -> Vec<RunLog> {
         let mut logs: Vec<_> = self.0.iter_mut().filter(|(_, log)| !log.lines.is_empty()).collect();
         logs.sort_by_key(|(_, log)| !log.has_ended);
@@ -84,7 +80,6 @@ impl UnsentLogs {
         step
     }
 
-    /// The store has the lines of the step.
     pub(crate) fn confirm(&mut self) {
         self.0.retain(|_, log| {
             let sent = std::mem::take(&mut log.sent);

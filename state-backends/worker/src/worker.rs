@@ -120,7 +120,7 @@ impl Worker {
     pub fn ended(&mut self, run: RunId, outcome: Outcome) -> bool {
         self.held.orders.retain(|order| order.run != run);
         if self.held.finish_void(run) {
-            // Nothing is completed, yet a task that did not fit may fit now.
+            // A task that did not fit may fit now.
             self.connection.dry &= self.identity.capacity.is_none();
             return false;
         }
@@ -154,7 +154,6 @@ impl Worker {
     pub fn take_up(&mut self, kind: Kind) {
         if let Err(at) = self.identity.kinds.binary_search(&kind) {
             self.identity.kinds.insert(at, kind);
-            // Tasks of this kind may be ready.
             self.connection.notified = true;
         }
     }
@@ -192,7 +191,7 @@ impl Worker {
         self.connection.exchange.1
     }
 
-    /// Free capacity once ended runs are completed. `None`: unlimited.
+    /// Counts ended runs as completed. `None`: unlimited.
     pub(crate) fn free_capacity(&self) -> Option<FreeCapacity> {
         let (capacity, held) = (self.identity.capacity?, self.held.weight);
         let held = u32::try_from(held).unwrap_or(u32::MAX);

@@ -25,8 +25,8 @@
 // The pages name the target of each link, as the book needs it.
 #![allow(rustdoc::redundant_explicit_links)]
 
-/// Makes a module of each page. The definitions of `links.md` precede those of the page, and so
-/// override its relative links, which lead nowhere in rustdoc.
+/// The definitions of `links.md` precede those of the page, and so override its relative links,
+/// which lead nowhere in rustdoc.
 macro_rules! pages {
     ($($name:ident: $page:tt),* $(,)?) => {$(
         #[doc = include_str!("links.md")]

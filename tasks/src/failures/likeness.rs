@@ -2,34 +2,32 @@
 
 use std::ops::Range;
 
-/// A word with at least this many digits is an id.
+/// A word with as many digits is an id.
 const MIN_ID_DIGITS: usize = 4;
-/// A word of at least this many hexadecimal digits, one of them 0 to 9, is an id.
+/// A word of as many hexadecimal digits, one of them 0 to 9, is an id.
 const MIN_HEX_DIGITS: usize = 7;
-/// Maximum length of `Failure::common`, in characters.
+/// Counts characters.
 const MAX_COMMON_CHARS: usize = 200;
-/// Maximum number of substrings tried per group.
+/// Maximum per group.
 const MAX_CANDIDATES: usize = 4;
 /// Short numbers after these words distinguish failures.
 const CODES: [&str; 6] = ["code", "status", "signal", "http", "errno", "error"];
 
 /// Begin of a text whose group a handler has named; `] ` ends the name.
 const GROUP: &str = "[group ";
-/// Maximum length of a group's name, in characters.
+/// Counts characters.
 pub(crate) const MAX_GROUP: usize = 40;
 
-/// Whether a name of a group has only letters, digits, `-`, `_` and `.`, and a valid length.
+/// Only letters, digits, `-`, `_` and `.`, and a valid length.
 pub(crate) fn is_group(name: &str) -> bool {
     (1..=MAX_GROUP).contains(&name.chars().count())
         && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
 }
 
-/// The text of a failure in the group of this name.
 pub(crate) fn with_group(name: &str, text: &str) -> String {
     format!("{GROUP}{name}] {text}")
 }
 
-/// The begin of the text that names its group.
 fn group(text: &str) -> Option<&str> {
     let name = text.strip_prefix(GROUP)?.split_once("] ")?.0;
     is_group(name).then(|| &text[..GROUP.len() + name.len() + 1])
@@ -37,9 +35,9 @@ fn group(text: &str) -> Option<&str> {
 
 /// The parts of a text between its ids. Texts with equal parts are similar.
 ///
-/// Ids, which distinguish tasks, are numbers, hexadecimal words, UUIDs, times, host and mail
-/// addresses, and quoted text. A number of up to three digits after a word such as `code`, `status`
-/// or `HTTP` is no id: it distinguishes failures.
+/// Ids are numbers, hexadecimal words, UUIDs, times, host and mail addresses, and quoted text. A
+/// number of up to three digits after a word such as `code`, `status` or `HTTP` is no id: it
+/// distinguishes failures.
 pub(super) fn parts(text: &str) -> Vec<&str> {
     if let Some(group) = group(text) {
         return vec![group];
@@ -63,7 +61,7 @@ pub(super) fn parts(text: &str) -> Vec<&str> {
     parts
 }
 
-/// The text between quotes that open at `at`, on one line.
+/// The quotes are on one line.
 fn quoted(text: &str, at: usize) -> Option<Range<usize>> {
     let quote = text[at..].chars().next().filter(|c| "'\"`".contains(*c))?;
     // An apostrophe is no quote.
@@ -78,7 +76,7 @@ fn quoted(text: &str, at: usize) -> Option<Range<usize>> {
     (end > 0).then_some(at + 1..at + 1 + end)
 }
 
-/// The ids in the word that begins at `at`, and its end.
+/// Also returns the word's end.
 fn word(text: &str, at: usize) -> (Vec<Range<usize>>, usize) {
     let rest = &text[at..];
     let is_of_word = |c: char| c.is_alphanumeric() || "-_.:@+%".contains(c);
@@ -109,7 +107,6 @@ fn word(text: &str, at: usize) -> (Vec<Range<usize>>, usize) {
     (digits(word).map(|run| at + run.start..at + run.end).collect(), end)
 }
 
-/// Whether a whole word is an id.
 fn is_id(word: &str) -> bool {
     let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
@@ -126,7 +123,7 @@ fn is_v4(word: &str) -> bool {
     host.split('.').count() == 4 && host.split('.').all(|part| part.parse::<u8>().is_ok())
 }
 
-/// Whether a word is a short number after one of `CODES`.
+/// A short number after one of `CODES`.
 fn is_code(word: &str, before: &str) -> bool {
     if word.len() > 3 || !word.bytes().all(|byte| byte.is_ascii_digit()) {
         return false;
@@ -147,7 +144,7 @@ fn digits(word: &str) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Substrings of all texts with these parts, longest first: without control characters, so that a
-/// person can type them, and without separators at their ends.
+/// person can type them, and without outer separators.
 pub(super) fn common<'t>(parts: impl IntoIterator<Item = &'t str>) -> Vec<String> {
     let is_around = |c: char| c.is_whitespace() || ":;,".contains(c);
     let lines = parts.into_iter().flat_map(|part| part.split(char::is_control));

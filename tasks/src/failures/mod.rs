@@ -9,9 +9,8 @@ use interval_queue_task_contract::{Kind, Selector, State, Task, TaskId};
 
 use crate::{TaskQueue, error::Error};
 
-/// Maximum number of groups returned.
 const MAX_GROUPS: usize = 100;
-/// Maximum number of groups held while counting.
+/// Maximum while counting.
 const MAX_HELD_GROUPS: usize = 1_000;
 
 /// Tasks that failed, for good or until a retry, by error text. See [`TaskQueue::failures`].
@@ -82,21 +81,19 @@ fn failed(task: &Task) -> Micros {
     task.ended.unwrap_or(last)
 }
 
-/// Parts common to similar texts; see `likeness::parts`.
+/// See `likeness::parts`.
 type Parts = Vec<String>;
 
 fn parts(task: &Task) -> Parts {
     likeness::parts(text(task)).into_iter().map(str::to_owned).collect()
 }
 
-/// A group while it is counted.
 struct Group {
     failure: Failure,
-    /// Whether all texts are equal.
     is_one_text: bool,
 }
 
-/// Texts that may select a group, each with the number of other groups' tasks that contain it.
+/// Each with the number of other groups' tasks that contain it.
 type Candidates = Vec<(String, u64)>;
 
 impl Group {
@@ -156,7 +153,7 @@ impl TaskQueue {
     ///
     /// Cancel safe: it changes nothing.
     pub async fn failures(&self, selector: &Selector) -> Result<Failures, Error> {
-        // `common` replaces this text in a later selector, so `selects` must count without it.
+        // `common` replaces this text in a later selector, so `selects` counts without it.
         let wanted = selector.error.as_deref().unwrap_or_default();
         let failed = Selector { error: None, states: vec![State::Failed], ..selector.clone() };
         let mut kept: HashMap<Parts, Group> = HashMap::new();

@@ -9,10 +9,9 @@ use interval_queue_task_contract::{
 use super::FlowId;
 use crate::{TaskQueue, Touched, error::Error, queue::unexpected};
 
-/// Maximum number of upstreams and of downstreams that a read of a task returns.
+/// Of either sort, by a read of a task.
 pub(crate) const MAX_LISTED_EDGES: usize = 100;
 
-/// Tasks, each with its direct downstreams.
 type Downs = BTreeMap<TaskId, Vec<TaskId>>;
 
 impl TaskQueue {
@@ -85,7 +84,7 @@ impl TaskQueue {
         self.change_ordered(in_topological_order(&downs), verb, false, dry_run).await
     }
 
-    /// The ids of `tasks`, each after its upstreams among them.
+    /// Each task comes after its upstreams.
     pub(crate) async fn in_order(&self, tasks: &[Task]) -> Result<Vec<TaskId>, Error> {
         let mut downs: Downs = tasks.iter().map(|task| (task.id, Vec::new())).collect();
         for (down, ups) in self.edges_of(tasks).await? {
@@ -125,7 +124,7 @@ impl TaskQueue {
         Ok(all)
     }
 
-    /// A task and its direct and indirect downstreams.
+    /// Includes indirect downstreams.
     async fn below(&self, id: TaskId) -> Result<Downs, Error> {
         let mut downs = Downs::new();
         let mut front = vec![id];
@@ -145,7 +144,7 @@ impl TaskQueue {
         Ok(downs)
     }
 
-    /// All tasks that wait or waited for this one.
+    /// Includes tasks that waited.
     async fn downstreams(&self, stored: &Stored) -> Result<Vec<TaskId>, Error> {
         let up = stored.task.id;
         let mut all: Vec<TaskId> = stored.downstreams.iter().map(|edge| edge.down).collect();
@@ -169,7 +168,7 @@ impl TaskQueue {
         Ok(all)
     }
 
-    /// The tasks that have upstreams, each with all its upstreams.
+    /// All upstreams, only of tasks that have some.
     async fn edges_of(&self, tasks: &[Task]) -> Result<Vec<(TaskId, Vec<TaskId>)>, Error> {
         let downs: Vec<TaskId> = tasks.iter().filter(|task| task.has_edges).map(|task| task.id).collect();
         let mut edges = Vec::with_capacity(downs.len());
@@ -187,7 +186,7 @@ impl TaskQueue {
         Ok(edges)
     }
 
-    /// Tasks with payloads, results and edges; skips ids that are not stored.
+    /// Skips ids that are not stored.
     pub(crate) async fn whole(&self, ids: &[TaskId]) -> Result<Vec<Stored>, Error> {
         let mut all = Vec::with_capacity(ids.len());
         let mut rest = ids;
@@ -206,7 +205,7 @@ impl TaskQueue {
     }
 }
 
-/// The keys of `downs`, each after its upstreams among them.
+/// Each task comes after its upstreams.
 fn in_topological_order(downs: &Downs) -> Vec<TaskId> {
     let mut waits: BTreeMap<TaskId, usize> = downs.keys().map(|&id| (id, 0)).collect();
     for down in downs.values().flatten() {

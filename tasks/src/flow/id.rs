@@ -3,11 +3,8 @@
 use interval_queue::{InvalidInput, contract::name::check_some};
 use interval_queue_task_contract::{MAX_TAG, Selector, Tag, Task, TaskId};
 
-/// Prefix of the tag with the flow's id.
 const FLOW_PREFIX: &str = "flow:";
-/// Prefix of the tag with the task's name in its flow.
 const NAME_PREFIX: &str = "name:";
-/// Bytes that the prefix leaves of a tag.
 const MAX_NAME: usize = MAX_TAG - FLOW_PREFIX.len();
 
 interval_queue::contract::name! {
@@ -29,13 +26,12 @@ impl FlowId {
         Selector { tags: vec![tag], ..Selector::default() }
     }
 
-    /// The id of a flow that is known by its last task.
     #[allow(clippy::expect_used, reason = "a UUID is printable and short")]
     pub(super) fn of_last(id: TaskId) -> Self {
         Self::new(id.to_string()).expect("a UUID is printable")
     }
 
-    /// The id of the task with this name in a flow whose task ids are derived from names.
+    /// In a flow whose task ids are derived from names.
     pub(super) fn id_of(&self, name: &str) -> TaskId {
         // Unambiguous: neither contains a newline.
         TaskId::named(&format!("flow\n{self}\n{name}"))
@@ -51,7 +47,6 @@ pub fn name_in_flow(task: &Task) -> Option<&str> {
     name_of(&task.tags)
 }
 
-/// The name in its flow of a task with these tags.
 pub(crate) fn name_of(tags: &[Tag]) -> Option<&str> {
     marked(tags, NAME_PREFIX)
 }

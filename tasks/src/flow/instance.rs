@@ -8,15 +8,14 @@ use super::{Flow, FlowId, id::name_of};
 use crate::error::Error;
 
 impl Flow {
-    /// The tasks for stores, each after its upstreams. Equal flows make equal templates: ids are
-    /// derived from names.
+    /// Each after its upstreams. Equal flows make equal templates: ids are derived from names.
     pub(crate) fn into_template(self) -> Result<Vec<NewTask>, Error> {
         let flow = Self { id: FlowId::of_last(TaskId::FIRST), is_named: true, ..self };
         flow.into_tasks()?.into_iter().map(crate::Task::finish).collect()
     }
 }
 
-/// The flow of a template whose last task gets the id `last`. The flow's id is the text of `last`.
+/// The last task gets the id `last`; the flow's id is its text.
 pub(crate) fn instance(template: &[NewTask], last: TaskId) -> Vec<NewTask> {
     let (flow, template_flow) = (FlowId::of_last(last), FlowId::of_last(TaskId::FIRST));
     let mut ids = HashMap::with_capacity(template.len());

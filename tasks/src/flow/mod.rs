@@ -89,7 +89,7 @@ use crate::{Task, TaskQueue, error::Error};
 #[must_use = "nothing is added before it is given to a queue"]
 pub struct Flow {
     id: FlowId,
-    /// Whether task ids are derived from names.
+    /// Task ids are derived from names.
     is_named: bool,
     tasks: Vec<(String, Task)>,
 }

@@ -7,8 +7,8 @@ use std::{
 
 use crate::{Task, error::Error};
 
-/// Sorts tasks after their upstreams, otherwise in the given order. Names that are unknown, and
-/// tasks that name themselves, are left: adding the flow rejects them.
+/// Otherwise in the given order. Unknown names, and tasks that name themselves, are left: adding
+/// the flow rejects them.
 ///
 /// # Errors
 ///
@@ -44,7 +44,7 @@ pub(super) fn in_order(tasks: Vec<(String, Task)>) -> Result<Vec<(String, Task)>
     Err(Error::invalid(text))
 }
 
-/// Finds a cycle among tasks that all wait for another task of `left`.
+/// All of `left` wait for another task of `left`.
 fn cycle(left: &[(String, Task)]) -> String {
     let named: HashMap<&str, &Task> = left.iter().map(|(name, task)| (name.as_str(), task)).collect();
     let (mut way, mut places): (Vec<&str>, HashMap<&str, usize>) = Default::default();

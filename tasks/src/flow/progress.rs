@@ -46,7 +46,7 @@ impl FlowProgress {
         }
     }
 
-    /// `self` if all tasks are done, else the error with the first failed or cancelled task.
+    /// Or the error with the first failed or cancelled task.
     fn outcome(self, flow: &FlowId) -> Result<Self, Error> {
         let Some(wrong) = &self.wrong else {
             let left = self.left();
@@ -88,13 +88,11 @@ impl fmt::Display for FlowProgress {
     }
 }
 
-/// The last read of a flow that is read repeatedly.
 #[derive(Default)]
 struct FlowView {
     progress: FlowProgress,
-    /// Tasks that had not ended.
     left: Vec<TaskId>,
-    /// Whether all of `left` wait for upstreams.
+    /// All of `left` wait for upstreams.
     waits: bool,
 }
 
@@ -156,8 +154,8 @@ impl TaskQueue {
             if seen.left.is_empty() || seen.waits && self.is_stuck(&seen.left).await? {
                 return seen.progress.outcome(flow);
             }
-            // Frequent completions must not cause a read each: the more pages to read, the longer
-            // the pause.
+            // Frequent completions must not cause a read each: the more pages, the longer the
+            // pause.
             let pages = u32::try_from(seen.left.len()).unwrap_or(u32::MAX).div_ceil(MAX_PAGE);
             let pause = WAIT_DELAYS.0.saturating_mul(pages).min(WAIT_DELAYS.1);
             tokio::select! {
@@ -167,7 +165,6 @@ impl TaskQueue {
         }
     }
 
-    /// Reads all stored tasks of the flow.
     async fn read_flow(&self, flow: &FlowId) -> Result<FlowView, Error> {
         let mut seen = FlowView { waits: true, ..FlowView::default() };
         let see = |task: Task| {
@@ -185,7 +182,7 @@ impl TaskQueue {
         Err(Error::new(ErrorKind::Missing, text))
     }
 
-    /// Reads the tasks in `seen.left`; the whole flow if all of them have ended or one is gone.
+    /// Reads the whole flow if all of `seen.left` have ended or one is gone.
     async fn reread_flow(&self, flow: &FlowId, seen: &mut FlowView) -> Result<(), Error> {
         seen.waits = true;
         let mut is_whole = true;
@@ -201,8 +198,7 @@ impl TaskQueue {
         Ok(())
     }
 
-    /// Whether none of these waiting tasks can continue before a failed one is retried: each waits
-    /// for a failed task or for another of these.
+    /// Each of these waiting tasks waits for a failed task or for another of these.
     async fn is_stuck(&self, left: &[TaskId]) -> Result<bool, Error> {
         let all: HashSet<TaskId> = left.iter().copied().collect();
         for ids in left.chunks(MAX_LISTED_EDGES) {

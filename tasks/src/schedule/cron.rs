@@ -12,7 +12,7 @@ const FIELDS: &str = "minute, hour, day of the month, month, day of the week";
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
-/// Nicknames of other dialects, with equivalent lines for the errors.
+/// Of other dialects, with equivalent lines for the errors.
 const NICKNAMES: [(&str, &str); 7] = [
     ("@yearly", "0 0 1 1 *"),
     ("@annually", "0 0 1 1 *"),
@@ -27,7 +27,7 @@ const NICKNAMES: [(&str, &str); 7] = [
 pub(super) struct Cron {
     line: Crontab,
     zone: TimeZone,
-    /// Whether the line names every hour, and so follows elapsed time.
+    /// The line names every hour, and so follows elapsed time.
     hourly: bool,
 }
 
@@ -48,7 +48,7 @@ impl Cron {
         }
     }
 
-    /// The first instant after `after`. `None`: none within four years.
+    /// `None`: none within four years.
     pub(super) fn next(&self, after: Micros) -> Option<Micros> {
         let after = Timestamp::from_microsecond(i64::try_from(after.get()).ok()?).ok()?;
         let next = if self.hourly { self.find(after)? } else { self.next_by_the_clock(after)? };
@@ -64,7 +64,7 @@ impl Cron {
         loop {
             let found = self.find(TimeZone::UTC.to_timestamp(time).ok()?)?;
             time = TimeZone::UTC.to_datetime(found);
-            // Times in a repeated hour have run the first time.
+            // A repeated hour has run the first time.
             let next = self.instant(time)?;
             if next > after {
                 return Some(next);
@@ -72,7 +72,7 @@ impl Cron {
         }
     }
 
-    /// The first instant at which the zone's clock shows `time`, or the end of a jump over it.
+    /// Or the end of a jump of the zone's clock over `time`.
     fn instant(&self, time: DateTime) -> Option<Timestamp> {
         let ambiguous = self.zone.to_ambiguous_timestamp(time);
         let is_gap = matches!(ambiguous.offset(), AmbiguousOffset::Gap { .. });
@@ -81,7 +81,7 @@ impl Cron {
     }
 }
 
-/// Whether an hour field names all 24 hours: as `*`, `*/1`, `0-23` or a list.
+/// `*`, `*/1`, `0-23` or a list of all hours.
 fn is_every_hour(hours: &str) -> bool {
     let line = format!("0 {hours} * * * UTC");
     let Ok(line) = parse_crontab_with(&line, ParseOptions::default()) else { return false };
@@ -106,7 +106,7 @@ fn wrong(line: &str, why: impl std::fmt::Display) -> InvalidInput {
     InvalidInput::new(format!("cron line {line:?}: {why}"))
 }
 
-/// The five fields of a line. Rejects other dialects of cron.
+/// Rejects other dialects of cron.
 fn fields(line: &str) -> Result<Vec<&str>, InvalidInput> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let first = fields.first().copied().unwrap_or_default();
@@ -166,7 +166,7 @@ fn check_word(word: &str, names: &[&str]) -> Result<(), String> {
     Err(format!("{word} is unknown here: there are {example}"))
 }
 
-/// The parser's error as one line.
+/// The parser's error in one line.
 fn why(error: &str) -> String {
     let last = error.lines().last().unwrap_or_default();
     let why = last.trim_start().trim_start_matches('^').trim();

@@ -15,29 +15,26 @@ use super::{
 };
 use crate::flow::instance;
 
-/// Highest version of the JSON. Workers ignore schedules of a higher version.
+/// Of the JSON. Workers ignore schedules of a higher version.
 const VERSION: u32 = 2;
-/// Version of a schedule of one task.
 const TASK_VERSION: u32 = 1;
-/// Instants up to this late count as in time.
 const ON_TIME_TOLERANCE: Micros = Micros::from_millis(60_000);
-/// How often the end of a task is checked. Ended tasks are kept for at least twice as long.
+/// Ended tasks are kept for at least twice as long.
 const END_CHECK_INTERVAL: Micros = Micros::from_millis(10 * 60_000);
 
-/// A schedule without its name and the columns that the rules read.
+/// Without the name and the columns that the rules read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Definition {
     pub(super) version: u32,
     pub(super) rule: Rule,
     pub(super) missed: Missed,
-    /// The template, or the last task of a flow. Its id is a placeholder.
+    /// Or the last task of a flow. Its id is a placeholder.
     pub(super) task: NewTask,
-    /// The other tasks of a flow, each after its upstreams.
+    /// Other tasks of a flow, each after its upstreams.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     before: Vec<NewTask>,
 }
 
-/// The part of the JSON that is common to all versions.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
@@ -47,7 +44,7 @@ impl Definition {
     /// `tasks`: each after its upstreams.
     pub(super) fn new(rule: Rule, missed: Missed, mut tasks: Vec<NewTask>) -> Result<Self, InvalidInput> {
         if let Missed::UpTo(most) = missed {
-            // All tasks of a firing are added by one command.
+            // One command adds all tasks of a firing.
             let limit = Missed::MAX_MISSED.min((MAX_ADD / tasks.len().max(1)) as u32);
             if !(1..=limit).contains(&most) {
                 return Err(InvalidInput::new(format!("missed instants {most}: give 1 to {limit}")));
@@ -59,7 +56,6 @@ impl Definition {
         Ok(Self { version, rule, missed, task, before: tasks })
     }
 
-    /// Replaces each task.
     pub(super) fn map_tasks<E>(self, mut map: impl FnMut(NewTask) -> Result<NewTask, E>) -> Result<Self, E> {
         let before = self.before.into_iter().map(&mut map).collect::<Result<_, _>>()?;
         Ok(Self { task: map(self.task)?, before, ..self })
@@ -82,7 +78,6 @@ impl Definition {
         Json::of(self)
     }
 
-    /// The first instant after `now`.
     pub(super) fn first(&self, now: Micros) -> Result<Micros, InvalidInput> {
         let instants = self.rule.instants()?;
         match (&instants, instants.next(now), &self.rule) {
@@ -100,13 +95,13 @@ impl Definition {
         std::iter::successors(Some(from), |at| instants.next(*at)).take(most).map(time).collect()
     }
 
-    /// The tasks to add. The last one gets the id `last`.
+    /// The last task gets the id `last`.
     pub(super) fn tasks(&self, last: TaskId) -> Vec<NewTask> {
         let template: Vec<_> = self.before.iter().chain([&self.task]).cloned().collect();
         instance(&template, last)
     }
 
-    /// The largest payload in bytes.
+    /// In bytes.
     pub(super) fn max_payload(&self) -> usize {
         let tasks = self.before.iter().chain([&self.task]);
         tasks.map(|task| task.payload.as_str().len()).max().unwrap_or_default()
@@ -117,13 +112,11 @@ impl Definition {
         self.tasks(last).into_iter().map(move |task| (at, task))
     }
 
-    /// Whether an instant depends on the previous task.
     pub(crate) fn follows(&self) -> bool {
         matches!(self.rule, Rule::AfterEnd { .. })
     }
 
-    /// The tasks that a due instant makes. `last` is the previous task, if the rule
-    /// [follows](Self::follows) it and it is stored.
+    /// `last`: the previous task, if the rule [follows](Self::follows) it and it is stored.
     pub(crate) fn fire(&self, due: &DueSchedule, last: Option<&Task>) -> Result<Fire, InvalidInput> {
         let row = &due.schedule;
         let instants = self.rule.instants()?;
@@ -142,7 +135,7 @@ impl Definition {
         })
     }
 
-    /// The instants since the last firing that make a task.
+    /// Instants since the last firing.
     fn instants_to_make(&self, instants: &Instants, due: &DueSchedule) -> Vec<Micros> {
         let most = match self.missed {
             // Otherwise several tasks would overlap.
@@ -157,8 +150,8 @@ impl Definition {
     }
 }
 
-/// The instants to make and the next check, if a task follows the end of the previous one. While
-/// that runs, the next start is at least `after` away.
+/// For a task that follows the end of the previous one: while that runs, the next start is at least
+/// `after` away.
 fn follow(after: Micros, due: &DueSchedule, last: Option<&Task>) -> (Vec<Micros>, Option<Micros>) {
     let now = due.now;
     let look = Some(now + after.min(END_CHECK_INTERVAL));
@@ -204,7 +197,7 @@ mod tests {
         DueSchedule { schedule, at: secs(at), now: secs(now) }
     }
 
-    /// The made instants and the next one, in seconds.
+    /// Instants in seconds.
     fn fired(definition: &Definition, due: &DueSchedule) -> (Vec<u64>, Option<u64>) {
         let fire = definition.fire(due, None).unwrap();
         assert_eq!((fire.revision, fire.from), (3, due.at));

@@ -1,8 +1,7 @@
 //! Schedules: workers add tasks at computed instants.
 //!
-//! `rule` computes instants, with `cron` for cron lines. `template` has the tasks. `definition` is stored and
-//! decides about due instants. `control` has the queue's methods, `stored` what they return.
-//! Firing is in `worker/schedules.rs`.
+//! `definition` is stored and decides about due instants, which `rule` computes, with `cron` for
+//! cron lines. `control` has the queue's methods. Firing is in `worker/schedules.rs`.
 
 mod cron;
 mod definition;

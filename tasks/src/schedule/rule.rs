@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use super::cron::Cron;
 
-/// The least interval.
 pub(super) const MIN_INTERVAL: Micros = Micros::from_millis(1_000);
 const HOUR: Micros = Micros::from_millis(3_600_000);
 
@@ -39,7 +38,6 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Checks the rule and prepares its instants.
     pub(super) fn instants(&self) -> Result<Instants, InvalidInput> {
         match self {
             Self::Every { every_us, offset_us } => {
@@ -66,12 +64,11 @@ fn check_length(what: &str, length: Micros) -> Result<(), InvalidInput> {
 pub(super) enum Instants {
     Every(u64, u64),
     Cron(Cron),
-    /// Instants depend on the tasks.
     AfterEnd(Micros),
 }
 
 impl Instants {
-    /// The first instant after `after`. `None`: unknown, or none within four years.
+    /// `None`: unknown, or none within four years.
     pub(super) fn next(&self, after: Micros) -> Option<Micros> {
         match self {
             Self::Every(every, offset) => {
@@ -85,7 +82,7 @@ impl Instants {
         }
     }
 
-    /// The last instants, at most `most`, in `from..=until`. `from` counts as an instant.
+    /// At most `most`. `from` counts as an instant.
     pub(super) fn last(&self, from: Micros, until: Micros, most: usize) -> Vec<Micros> {
         let mut span = HOUR;
         loop {

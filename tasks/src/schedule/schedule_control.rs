@@ -46,8 +46,7 @@ impl TaskQueue {
             return Err(Error::invalid(text));
         }
         let stored = self.find_schedule(&name).await?;
-        // A codec may encode equal payloads differently. A payload that was stored without it is
-        // replaced.
+        // A codec may encode equal payloads differently. A payload stored without it is replaced.
         let is_same = |row: &Row| {
             row.overlap == schedule.overlap
                 && Definition::read(row).is_ok_and(|stored| {
@@ -110,7 +109,7 @@ impl TaskQueue {
         }
         let next = match Definition::read(&row) {
             Ok(definition) => Some(definition.first(self.overview().await?.at)?),
-            // A worker that can read the definition handles the missed instants.
+            // A worker that can read the definition handles missed instants.
             Err(_) => row.next,
         };
         self.put_schedule(NewSchedule { paused: false, next, ..as_stored(row) }).await

@@ -11,7 +11,7 @@ use crate::{
     flow::{Flow, name_of},
 };
 
-/// Maximum tasks of a scheduled flow: idle workers read all schedules.
+/// Idle workers read all schedules.
 const MAX_TASKS: usize = 100;
 
 /// The tasks that a [schedule](crate::Schedule) adds at each instant: a [`Task`], or a [`Flow`] of
@@ -42,8 +42,8 @@ impl From<Flow> for Template {
 }
 
 impl Template {
-    /// The tasks for stores, each after its upstreams, with ids that are placeholders. At least
-    /// one. `has_one_end`: only the last task may be without a downstream.
+    /// Each after its upstreams, with placeholders as ids; at least one. `has_one_end`: only the
+    /// last task may be without a downstream.
     pub(super) fn finish(self, has_one_end: bool) -> Result<Vec<NewTask>, Error> {
         let tasks = match self {
             Self::Task(task) => vec![NewTask { id: TaskId::FIRST, ..task.finish()? }],
@@ -78,7 +78,7 @@ impl Template {
     }
 }
 
-/// Checks that a task can be added at every instant. `earlier`: earlier tasks of its flow.
+/// At every instant. `earlier`: earlier tasks of its flow.
 fn check(task: &NewTask, earlier: &HashSet<TaskId>) -> Result<(), InvalidInput> {
     let wrong = |text: &str| Err(InvalidInput::new(format!("{} {text}", shown(task))));
     if let Some(edge) = task.edges.iter().find(|edge| !earlier.contains(&edge.up)) {

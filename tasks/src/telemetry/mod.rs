@@ -106,7 +106,6 @@ macro_rules! emit {
     };
 }
 
-/// Emits the events and metrics of one queue.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
     queue: QueueName,
@@ -173,7 +172,7 @@ impl Telemetry {
         self.count(name::LEASED, None, 1);
     }
 
-    /// A run ended while its token was in force, as far as its worker knows.
+    /// Its token was in force, as far as its worker knows.
     pub(crate) fn ended(&self, leased: &Leased, outcome: &Outcome, ran: Option<Duration>) {
         let (id, kind, ran_us) = (leased.task.id, &leased.task.kind, ran.map(us));
         let outcome = match outcome {
@@ -265,7 +264,7 @@ impl Telemetry {
         );
     }
 
-    /// Counts a worker whose polls begin to fail, or, unless `begins`, succeed again.
+    /// `begins`: polls begin to fail; otherwise they succeed again.
     #[cfg(feature = "metrics")]
     pub(crate) fn cut_off(&self, begins: bool) {
         let gauge = metrics::gauge!(name::CUT_OFF, name::QUEUE => self.queue.to_string());
@@ -291,7 +290,6 @@ impl Telemetry {
         );
     }
 
-    /// A worker noticed a new rate, or that the rate was removed.
     pub(crate) fn rate(&self, found: Option<&interval_queue::IntervalQueue>) {
         match found {
             Some(queue) => emit!(

@@ -1,6 +1,5 @@
 //! Names of metrics and labels.
 
-/// Target of all spans and events.
 pub(super) const TARGET: &str = "interval_queue_tasks";
 
 pub(super) const ADDED: &str = "interval_queue_tasks_added_total";

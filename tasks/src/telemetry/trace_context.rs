@@ -4,7 +4,7 @@
 #[cfg(feature = "opentelemetry")]
 use interval_queue_task_contract::Traceparent;
 
-/// The trace context of the current span. `None`: there is none, or the feature is off.
+/// `None`: there is none, or the feature is off.
 #[cfg(feature = "opentelemetry")]
 pub(crate) fn current() -> Option<Traceparent> {
     use opentelemetry::{Context, trace::TraceContextExt as _};
@@ -19,7 +19,6 @@ pub(crate) fn current() -> Option<Traceparent> {
     Traceparent::new(format!("00-{trace}-{id}-{flags:02x}")).ok()
 }
 
-/// Makes the span of a run a child of the span in which its task was added.
 #[cfg(feature = "opentelemetry")]
 pub(crate) fn set_parent(span: &tracing::Span, trace: Option<&Traceparent>) {
     use opentelemetry::{
@@ -29,7 +28,6 @@ pub(crate) fn set_parent(span: &tracing::Span, trace: Option<&Traceparent>) {
     use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
     let Some(trace) = trace else { return };
-    // A stored traceparent is valid.
     if let [_, trace, id, flags] = trace.as_str().split('-').collect::<Vec<_>>()[..]
         && let (Ok(trace), Ok(id)) = (TraceId::from_hex(trace), SpanId::from_hex(id))
         && let Ok(flags) = u8::from_str_radix(flags, 16)

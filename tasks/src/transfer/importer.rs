@@ -10,19 +10,18 @@ use interval_queue_task_contract::{
 use super::Transferred;
 use crate::{TaskQueue, error::Error, flow::MAX_LISTED_EDGES, queue::unexpected};
 
-/// Maximum number of tasks per read and import.
+/// Maximum per read and import.
 const MAX_BATCH_TASKS: usize = 100;
-/// Bytes of payloads and results above which a batch is sent.
+/// Payloads and results, above which a batch is sent.
 const MAX_BATCH_BYTES: usize = 1 << 20;
 
 pub(super) struct Importer<'a, F> {
     from: &'a TaskQueue,
     to: &'a TaskQueue,
-    /// The error that marks moved tasks. `None`: a copy.
+    /// The error of moved tasks. `None`: a copy.
     moved: Option<String>,
-    /// Tasks known to be at the destination.
     there: HashSet<TaskId>,
-    /// Tasks kept out, with the holders of their unique names there.
+    /// With the holders of their unique names there.
     pub(super) taken: BTreeMap<TaskId, TaskId>,
     batch: Vec<Imported>,
     bytes: usize,
@@ -40,8 +39,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Importer<'a, F> {
         (self.progress)(&self.done);
     }
 
-    /// Transfers all selected tasks and returns those left: running, or without all upstreams
-    /// there.
+    /// Returns the tasks left: running, or without all upstreams there.
     pub(super) async fn round(&mut self, selector: &Selector) -> Result<Vec<TaskId>, Error> {
         let (mut after, mut left, mut graph) = (Some(Order::Oldest.start()), Vec::new(), Vec::new());
         let mut keyed = Vec::new();
@@ -70,7 +68,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Importer<'a, F> {
         Ok(left)
     }
 
-    /// Transfers tasks in this order and returns those left, as `round`.
+    /// Keeps this order. Returns the tasks left.
     pub(super) async fn transfer(&mut self, ids: &[TaskId]) -> Result<Vec<TaskId>, Error> {
         let mut left = Vec::new();
         self.done.running = 0;
@@ -101,7 +99,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Importer<'a, F> {
         Ok(left)
     }
 
-    /// All edges; `stored` lists only the first ones.
+    /// `stored` lists only the first edges.
     async fn edges(&self, stored: &Stored) -> Result<Vec<NewEdge>, Error> {
         let of_row = stored.upstreams.iter().map(|edge| NewEdge {
             up: edge.up,
@@ -122,7 +120,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Importer<'a, F> {
         Ok(edges)
     }
 
-    /// Whether all upstreams are at the destination. Takes along ended ones with their results.
+    /// Takes along ended upstreams with their results.
     async fn bring(&mut self, edges: &[NewEdge]) -> Result<bool, Error> {
         let unknown: Vec<TaskId> =
             edges.iter().map(|edge| edge.up).filter(|up| !self.there.contains(up)).collect();
@@ -204,7 +202,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Importer<'a, F> {
     }
 }
 
-/// Whether a task was moved to any place: its state here is then no outcome.
+/// To any place: its state here is then no outcome.
 fn has_left(stored: &Stored) -> bool {
     let error = stored.task.error.as_deref();
     stored.task.state == State::Cancelled && error.is_some_and(|error| error.starts_with(MOVED))
@@ -214,7 +212,6 @@ fn has_tag(stored: &Stored) -> bool {
     stored.task.tags.iter().any(|tag| tag.as_str() == MOVING)
 }
 
-/// Whether a task has left for this destination and not arrived.
 fn is_under_way(stored: &Stored, moved: &str) -> bool {
     stored.task.state == State::Cancelled && has_tag(stored) && stored.task.error.as_deref() == Some(moved)
 }

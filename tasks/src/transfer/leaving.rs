@@ -7,13 +7,11 @@ use interval_queue_task_contract::{Key, MAX_PAGE, Order, Selector, TaskId, Verb}
 
 use crate::{TaskQueue, error::Error};
 
-/// The source of a move.
 pub(super) struct Leaving<'a> {
     from: &'a TaskQueue,
     live: Selector,
-    /// The name of the destination.
     to: Label,
-    /// Keys that this move has paused, with their former limits.
+    /// Keys with their former limits.
     paused: BTreeMap<Key, Option<u32>>,
 }
 
@@ -22,13 +20,12 @@ impl<'a> Leaving<'a> {
         Self { from, live, to, paused: BTreeMap::new() }
     }
 
-    /// The selected tasks that have not left.
     pub(super) fn live(&self) -> &Selector {
         &self.live
     }
 
-    /// Lets all tasks leave that can. Pauses keys with a running task, so that no other task of the
-    /// key starts before the next round.
+    /// Keys with a running task are paused, so that no other task of the key starts before the next
+    /// round.
     pub(super) async fn round(&mut self) -> Result<(), Error> {
         let most = MAX_PAGE as usize;
         let mut keyed: BTreeMap<Key, Vec<TaskId>> = BTreeMap::new();
@@ -99,7 +96,6 @@ impl<'a> Leaving<'a> {
         self.from.set_key_limit(key.as_str(), Some(0)).await
     }
 
-    /// Restores the limits of paused keys.
     pub(super) async fn open(&mut self) -> Result<(), Error> {
         while let Some((key, limit)) = self.paused.pop_first() {
             self.from.set_key_limit(key.as_str(), limit).await?;

@@ -11,7 +11,6 @@ use interval_queue_task_contract::{MAX_PAGE, MOVED, MOVING, Selector, State, Tag
 use self::{importer::Importer, leaving::Leaving};
 use crate::{TaskQueue, error::Error, host};
 
-/// Delay between two checks whether runs have ended.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Longest name of the destination of a move, in bytes.
@@ -163,7 +162,6 @@ impl TaskQueue {
             if running.is_empty() {
                 importer.done.kept = left;
                 importer.done.taken = std::mem::take(&mut importer.taken).into_iter().collect();
-                // These tasks continue here with their history and times.
                 let ids: Vec<TaskId> = importer.done.taken.iter().map(|(id, _)| *id).collect();
                 for ids in ids.chunks(MAX_PAGE as usize) {
                     let back = Selector::ids(ids.iter().copied());
@@ -175,7 +173,7 @@ impl TaskQueue {
         }
     }
 
-    /// Tags a shared task briefly: if the tag appears at both, they are the same queue.
+    /// A tag that appears at both shows that they are the same queue.
     async fn must_differ(&self, to: &Self, selector: &Selector) -> Result<(), Error> {
         let Some(here) = self.first(selector, 1).await?.0.pop() else { return Ok(()) };
         let id = here.id;

@@ -24,7 +24,6 @@ use super::{
 };
 use crate::host;
 
-/// Longest wait of a batch for more tasks.
 const MAX_WAIT: Duration = Duration::from_secs(3600);
 
 type Outcome = Result<Output, TaskError>;
@@ -112,15 +111,14 @@ fn check(kind: &str, most: u32, wait: Duration) -> Result<(), InvalidInput> {
     Ok(())
 }
 
-/// The batches of one kind.
 struct Batches<T> {
     wait: Duration,
     handler: Handler<T>,
-    /// The last batch, unless all its runs have ended.
+    /// Gone once all its runs have ended.
     open: Mutex<Weak<Batch<T>>>,
 }
 
-/// Held by the runs of the batch.
+/// Held by its runs.
 struct Batch<T> {
     members: Arc<Members<T>>,
     /// Dropping it drops the call.
@@ -133,7 +131,7 @@ struct Members<T> {
     full: Notify,
 }
 
-/// A run has left the batch if the receiver of its reply is closed.
+/// A closed receiver of its reply means that the run has left the batch.
 struct Member<T> {
     task: T,
     reply: oneshot::Sender<Outcome>,
@@ -159,9 +157,9 @@ impl<T: Send + 'static> Batches<T> {
         outcome.unwrap_or_else(|_| Err(TaskError::released()))
     }
 
-    /// Joins the batch that waits, or begins one.
     fn join(&self, member: Member<T>, most: usize, core: &Core) -> Arc<Batch<T>> {
-        // Declared before the guard: its drop can drop payloads, which are not dropped under a lock.
+        // Declared before the guard: its drop can drop payloads, which must not happen under a
+        // lock.
         let last;
         let mut open = locked(&self.open);
         last = open.upgrade();
@@ -186,7 +184,7 @@ impl<T: Send + 'static> Batches<T> {
 }
 
 impl<T> Members<T> {
-    /// Returns the member if the batch is full or its call has begun.
+    /// Returns the member if the batch is full or has begun.
     fn add(&self, member: Member<T>, most: usize) -> Option<Member<T>> {
         let mut waiting = locked(&self.waiting);
         let Some(members) = &mut *waiting else { return Some(member) };
@@ -203,7 +201,7 @@ impl<T> Members<T> {
         None
     }
 
-    /// Returns false if the call has begun.
+    /// False if the call has begun.
     fn leave(&self, outcome: &mut oneshot::Receiver<Outcome>) -> bool {
         let waiting = locked(&self.waiting);
         if waiting.is_some() {
@@ -212,7 +210,7 @@ impl<T> Members<T> {
         waiting.is_some()
     }
 
-    /// The members that have not left. None joins or leaves from now on.
+    /// No member joins or leaves from now on.
     fn begin(&self) -> Vec<Member<T>> {
         let mut members = locked(&self.waiting).take().unwrap_or_default();
         members.retain(|member| !member.reply.is_closed());
@@ -220,7 +218,7 @@ impl<T> Members<T> {
     }
 }
 
-/// Waits for members and calls the handler. A worker that stops gets no more members.
+/// A worker that stops gets no more members.
 async fn call<T>(
     members: Arc<Members<T>>,
     host: Arc<dyn Host>,

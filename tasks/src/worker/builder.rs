@@ -20,11 +20,8 @@ use super::{
 };
 use crate::{TaskQueue, error::Error};
 
-/// Default of `jobs`.
 const DEFAULT_JOBS: u32 = 10;
-/// Default of `lease`.
 const DEFAULT_LEASE: Duration = Duration::from_secs(30);
-/// Default of `grace`.
 const DEFAULT_GRACE: Duration = Duration::from_secs(10);
 
 /// Settings of a worker, checked by [`build`](Self::build).

@@ -30,8 +30,7 @@ pub struct Lease {
 }
 
 impl WorkerConnection {
-    /// A poll sent at `sent` was answered. `renewed`: the new length of the lease, if the answer
-    /// renewed it.
+    /// `renewed`: the new length of the lease, if the answer renewed it.
     pub(super) fn answered(&mut self, sent: Instant, renewed: Option<Duration>) {
         self.failing = None;
         self.lease = renewed.map(|length| Lease { since: sent, length }).or(self.lease);

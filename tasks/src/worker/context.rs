@@ -33,7 +33,7 @@ pub struct Context<S = ()> {
 
 pub(super) struct Run {
     pub(super) leased: Leased,
-    /// The decoded payload, set before the handler is called. Unset without a codec.
+    /// Set before the handler is called, unless there is no codec.
     pub(super) payload: OnceLock<Json>,
     pub(super) core: Arc<Core>,
     pub(super) stop: watch::Receiver<Option<Because>>,

@@ -35,20 +35,18 @@ pub(super) struct Core {
     totals: Mutex<Totals>,
     outages: Mutex<StoreOutages>,
     pub(super) connection: watch::Sender<WorkerConnection>,
-    /// Outages of the rate.
     unpaced: Mutex<Outages>,
     /// Until when the worker leases no tasks.
     rests: Mutex<Option<Instant>>,
-    /// A requested grace that the driver has not taken. `None`: no request.
+    /// The driver has not taken it. `None`: no request.
     stop: Mutex<Option<Duration>>,
     pub(super) wake: Arc<Notify>,
-    /// The worker's part in shared permits, if it shares them.
+    /// `None`: permits are not shared.
     pub(super) membership: Option<Membership>,
-    /// The configured number of runs at once. With shared permits the machine has fewer.
+    /// With shared permits the machine has fewer.
     pub(super) jobs: u32,
-    /// Whether the worker was requested to stop.
     pub(super) stopping: watch::Sender<bool>,
-    /// Notified when a step is answered or the worker stops.
+    /// When a step is answered or the worker stops.
     pub(super) answered: Notify,
 }
 
@@ -93,13 +91,13 @@ impl Core {
         &self.queue.shared.host
     }
 
-    /// Updates the share of shared permits. Returns when the worker will ask for tasks.
+    /// Returns when the worker will ask for tasks.
     pub(super) fn acquire_permits(&self, machine: &mut Machine) -> Option<Instant> {
         self.membership.as_ref()?.acquire(machine, self.now(), self.host().random())
     }
 
-    /// Whether the worker holds nothing and the last step found no more tasks. With shared permits
-    /// that step may be long past, so it is ignored.
+    /// The worker holds nothing and the last step found no more tasks. With shared permits that
+    /// step may be long past, so it is ignored.
     pub(super) fn is_idle(&self, machine: &Machine) -> bool {
         machine.held.is_empty() && (machine.connection.dry || self.membership.is_some())
     }
@@ -132,7 +130,7 @@ impl Core {
         *locked(&self.rests) = self.now().checked_add(time);
     }
 
-    /// The least priority that the worker leases now. `None`: any.
+    /// `None`: any.
     pub(super) fn at_least(&self) -> Option<i32> {
         let now = self.now();
         let rests = locked(&self.rests).is_some_and(|until| now < until);
@@ -140,7 +138,7 @@ impl Core {
         rests.then_some(ABOVE_ALL).or(under_load)
     }
 
-    /// Requests the end of the worker. The shortest requested grace applies.
+    /// The shortest requested grace applies.
     pub(super) fn stop_within(&self, grace: Duration) {
         let grace = grace.min(MAX_GRACE);
         let mut stop = locked(&self.stop);
@@ -152,7 +150,6 @@ impl Core {
 }
 
 impl Core {
-    /// Takes a requested grace, once.
     pub(super) fn take_stop_request(&self) -> Option<Duration> {
         locked(&self.stop).take()
     }

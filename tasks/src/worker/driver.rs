@@ -17,11 +17,11 @@ use interval_queue_worker::Next;
 use super::{core::Core, run, schedules::Schedules, watch, worker_pace};
 use crate::{error::Error, host, totals::Totals};
 
-/// The control loop of a worker. Dropping it ends the worker and its runs.
+/// Dropping it ends the worker and its runs.
 struct Driver {
     core: Arc<Core>,
     watching: AbortHandle,
-    /// Pending late bindings, if the queue has a rate.
+    /// Empty if the queue has no rate.
     slot_requests: worker_pace::SlotRequests,
     rate: worker_pace::RateLookup,
     schedules: Schedules,
@@ -40,11 +40,11 @@ pub(super) enum Until {
     NoneReady,
 }
 
-/// Time between checks whether tasks are left: other workers may have the last ones.
+/// Other workers may have the last tasks.
 const EMPTY_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 impl Drop for Driver {
-    /// Aborts the runs: nothing renews their lease any more.
+    /// Nothing renews the lease of the runs any more.
     fn drop(&mut self) {
         self.watching.abort();
         self.core.runs().values().for_each(run::Live::abort);
@@ -57,7 +57,6 @@ impl Drop for Driver {
 
 struct Answer {
     sequence: u64,
-    /// Whether the step completed runs.
     completes: bool,
     sent: Instant,
     reply: Result<Stepped, StateError>,
@@ -76,8 +75,8 @@ async fn send(core: Arc<Core>, step: Step) -> Answer {
     Answer { sequence, completes, sent, reply }
 }
 
-/// Runs the worker until it is stopped or no tasks are left. It is spawned like its runs: if it ran
-/// on the caller's thread, each message between them would wake another thread.
+/// Spawned like its runs: on the caller's thread, each message between them would wake another
+/// thread.
 pub(super) async fn drive(core: Arc<Core>, until: Until) -> Result<Totals, Error> {
     let host = core.host().clone();
     let (work, end) = work(core, until).remote_handle();
@@ -152,7 +151,6 @@ impl Driver {
         }
         loop {
             let Some(order) = core.machine().order() else { break };
-            // A run that is missing has just ended.
             if let Some(live) = core.runs().get(&order.run) {
                 live.end(core.host(), order.because);
             }
@@ -187,8 +185,7 @@ impl Driver {
                 };
                 core.connection.send_modify(|connection| connection.failed(sent, &error));
                 core.outages().failed(&shared.telemetry, &error, sent, now);
-                // The caller gets an error of the first step. Later errors may be fixed while the
-                // worker waits.
+                // The caller gets an error of the first step. Later errors may be fixed meanwhile.
                 return if is_first && !error.is_retryable() { Err(error.into()) } else { Ok(()) };
             }
         };
@@ -221,8 +218,7 @@ impl Driver {
         Ok(())
     }
 
-    /// When to check again whether tasks are left. `None`: the worker is not idle, or does not end
-    /// by itself.
+    /// `None`: the worker is not idle, or does not end by itself.
     fn empty_check_at(&self) -> Option<Instant> {
         let checked = self.until_empty?;
         let machine = self.core.machine();
@@ -251,8 +247,8 @@ impl Driver {
     }
 }
 
-/// Whether no task is left of the kinds that the worker serves and has not set aside. A task that
-/// waits forever counts as left.
+/// Of the kinds that the worker serves and has not set aside. A task that waits forever counts as
+/// left.
 async fn is_empty(core: &Core) -> bool {
     let reply = core.queue.shared.command(Command::Read(Read::Overview)).await;
     let Ok(Reply::Overview(overview)) = reply else { return false };

@@ -50,7 +50,6 @@ impl std::error::Error for WorkerFailure {
     }
 }
 
-/// Called for every reported failure.
 #[derive(Clone)]
 pub(super) struct ErrorHook(pub(super) Arc<dyn Fn(&WorkerFailure) + Send + Sync>);
 
@@ -60,7 +59,7 @@ impl fmt::Debug for ErrorHook {
     }
 }
 
-/// Calls the hook on a thread of its own: it is user code, so it may block or panic.
+/// On a thread of its own: the hook is user code, so it may block or panic.
 pub(super) fn report(core: &Core, failure: WorkerFailure) {
     if let Some(hook) = core.on_error.clone() {
         core.host().spawn_blocking(Box::new(move || (hook.0)(&failure)));

@@ -12,7 +12,6 @@ use interval_queue_task_contract::{ABOVE_ALL, MAX_PRIORITY};
 
 use crate::error::Error;
 
-/// How long a reading of the system's load is used.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Limits the priorities that a worker leases under load. Above each level, tasks below its
@@ -28,7 +27,7 @@ const READ_INTERVAL: Duration = Duration::from_secs(1);
 #[must_use]
 pub struct Load {
     measure: Measure,
-    /// Pairs of a load and the least priority above it.
+    /// Each load with the least priority above it.
     levels: Vec<(f64, i32)>,
 }
 
@@ -100,7 +99,7 @@ impl Load {
         }
     }
 
-    /// The least priority to lease now. `None`: any.
+    /// `None`: any.
     pub(super) fn at_least(&self, now: Instant) -> Option<i32> {
         let load = match &self.measure {
             Measure::Given(measure) => measure(),

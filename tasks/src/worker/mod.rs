@@ -1,7 +1,5 @@
-//! Workers lease tasks of a queue and run their handlers.
-//!
-//! `driver` is the control loop. It carries out the decisions of the state machine in crate
-//! `interval-queue-worker`.
+//! Workers lease tasks of a queue and run their handlers. `driver` carries out the decisions of the
+//! state machine in crate `interval-queue-worker`.
 
 mod batch;
 mod builder;

@@ -29,7 +29,6 @@ impl StoreOutages {
         Some(Outage { lasted: now.saturating_duration_since(since), error })
     }
 
-    /// The step sent at `sent` has failed.
     pub(super) fn failed(&mut self, telemetry: &Telemetry, error: &StateError, sent: Instant, now: Instant) {
         if self.current.is_none() {
             telemetry.cut_off(true);
@@ -48,7 +47,7 @@ impl StoreOutages {
         }
     }
 
-    /// A step was answered, or the worker ends.
+    /// Also called when the worker ends.
     pub(super) fn over(&mut self, telemetry: &Telemetry) {
         if self.current.take().is_some() {
             telemetry.cut_off(false);
@@ -56,8 +55,7 @@ impl StoreOutages {
     }
 }
 
-/// Whether another command's error may come from a failure of the whole store. Steps fail then,
-/// too, and report it.
+/// Steps fail then, too, and report the outage.
 pub(super) fn is_of_the_store(error: &Error) -> bool {
     error
         .state()

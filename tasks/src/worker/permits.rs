@@ -69,15 +69,13 @@ struct Table {
     members: BTreeMap<u64, Member>,
     joined: u64,
     grant: Option<Grant>,
-    /// The member of the previous grant.
     last: u64,
 }
 
 struct Member {
     wake: Arc<Notify>,
-    /// Permits in use, or reserved for the step under way.
+    /// In use, or reserved for the step under way.
     taken: u32,
-    /// How many more permits the worker could use.
     capacity: u32,
     asks: Option<Asked>,
 }
@@ -92,7 +90,6 @@ enum Asked {
 struct Grant {
     of: u64,
     permits: u32,
-    /// Whether the step of this grant was sent.
     is_used: bool,
 }
 
@@ -120,8 +117,7 @@ impl Permits {
 }
 
 impl Table {
-    /// Grants permits to the next worker if no grant is pending and a permit is free. Wakes that
-    /// worker unless it is `by`.
+    /// If no grant is pending and a permit is free. Wakes the next worker unless it is `by`.
     fn grant_next(&mut self, shared: &Shared, by: u64, random: u64) {
         let taken: u32 = self.members.values().map(|member| member.taken).sum();
         let free = shared.jobs.saturating_sub(taken);
@@ -159,14 +155,13 @@ impl Table {
 pub(super) struct Membership {
     permits: Permits,
     number: u64,
-    /// The worker's own limit.
     jobs: u32,
 }
 
 impl Membership {
-    /// Updates what the worker uses and wants, and sets the machine's `permits` to its permits. The
-    /// caller must take the machine's next decision before it unlocks the machine. Returns the
-    /// later instant at which the worker will ask. `None`: it asks now, or only after an event.
+    /// Sets the machine's `permits`; the caller must take the machine's next decision before it
+    /// unlocks it. Returns the later instant at which the worker will ask. `None`: it asks now, or
+    /// only after an event.
     pub(super) fn acquire(&self, machine: &mut Machine, now: Instant, random: u64) -> Option<Instant> {
         let on_the_way = machine.connection.under_way.as_ref().map(|step| step.want);
         let taken = machine.taken() + on_the_way.unwrap_or(0);
@@ -189,7 +184,6 @@ impl Membership {
             }
         }
         table.grant_next(&self.permits.0, self.number, random);
-        // `taken` includes the permits of a step under way.
         let granted =
             table.grant_of(self.number).filter(|grant| !grant.is_used).map_or(0, |grant| grant.permits);
         machine.identity.permits = taken + granted;
@@ -199,7 +193,6 @@ impl Membership {
         }
     }
 
-    /// Returns the permits of a worker that has ended.
     pub(super) fn leave(&self, random: u64) {
         let mut table = self.permits.table();
         if let Some(member) = table.members.get_mut(&self.number) {

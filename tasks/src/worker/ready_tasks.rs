@@ -12,19 +12,19 @@ use super::{
 use crate::{error::Error, totals::Totals};
 
 impl<S: Send + Sync + 'static> WorkerBuilder<S> {
-    /// Runs tasks until none of the worker's kinds is ready.
+    /// Runs tasks of the worker's kinds.
     pub(crate) async fn run_ready(self) -> Result<Totals, Error> {
         driver::drive(self.build()?.core, Until::NoneReady).await
     }
 
-    /// Runs the most urgent ready task. `None`: no task of the worker's kinds is ready.
+    /// `None`: no task of the worker's kinds is ready.
     pub(crate) async fn run_one(mut self) -> Result<Option<TaskId>, Error> {
         let begun = Arc::new(OnceLock::new());
         for handler in self.handlers.values_mut() {
             let (inner, begun) = (handler.clone(), begun.clone());
             *handler = Arc::new(move |run| {
                 let _ = begun.set(run.id().id);
-                // Nothing more is leased. The run itself may go on for a day.
+                // The run itself may go on for a day.
                 run.core.stop_within(MAX_GRACE);
                 inner(run)
             });

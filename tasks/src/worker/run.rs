@@ -26,10 +26,10 @@ use super::{
 };
 use crate::host;
 
-/// How long a handler may go on after its stop signal.
+/// Time for a handler after its stop signal.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Error of a run that was ended and must not be released.
+/// The run must not be released.
 const UNFINISHED: &str = "it was ended before it was done, and it has a single attempt";
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// Ends the run: at once if another worker may have the task, else with time to notice.
+    /// At once if another worker may have the task, else with time to notice.
     pub(super) fn end(&self, host: &Arc<dyn Host>, because: Because) {
         let _ = self.stop.send(Some(because));
         if matches!(because, Because::Lost | Because::LeaseEnded) {
@@ -59,8 +59,8 @@ impl Live {
     }
 }
 
-/// Registers a run and returns its future, to be spawned. Call it under the machine's lock, so that
-/// an order to end the run finds it. Dropping the future releases the task.
+/// Call it under the machine's lock, so that an order to end the run finds it. Dropping the future
+/// releases the task.
 pub(super) fn begin(core: &Arc<Core>, leased: Leased) -> impl Future<Output = ()> + Send + use<> {
     let handler = core.handlers.get(&leased.task.kind).cloned();
     let (stop, stopped) = watch::channel(None);
@@ -79,7 +79,6 @@ pub(super) fn begin(core: &Arc<Core>, leased: Leased) -> impl Future<Output = ()
 }
 
 enum End {
-    /// To be reported to the store.
     Reported(Outcome),
     /// Already stored by the handler's transaction.
     Stored(Completed),
@@ -124,12 +123,11 @@ async fn work(run: Arc<Run>, handler: Option<Handler>, stop: watch::Sender<Optio
     }
 }
 
-/// Calls the handler between the queue's codec.
+/// The queue's codec decodes the payload and encodes the result.
 async fn decoded(run: Arc<Run>, handler: Handler) -> Result<Output, TaskError> {
     let core = run.core.clone();
     let codec = &core.queue.shared.codec;
     if let Some(payload) = codec.decode("the payload", &run.leased.payload).map_err(TaskError::permanent)? {
-        // No other code sets it.
         let _ = run.payload.set(payload);
     }
     match handler(run).await? {
@@ -138,7 +136,6 @@ async fn decoded(run: Arc<Run>, handler: Handler) -> Result<Output, TaskError> {
     }
 }
 
-/// Turns a panic into a failure.
 pub(super) async fn caught<T>(work: impl Future<Output = Result<T, TaskError>>) -> Result<T, TaskError> {
     // `map` drops the future on completion, so a panic of its destructor is caught, too.
     let done = AssertUnwindSafe(work.map(std::convert::identity)).catch_unwind().await;
@@ -205,7 +202,7 @@ impl Drop for Ending {
             totals.count(&outcome);
         }
         drop(totals);
-        // Removed last, so that an order to end the run always finds it.
+        // Last, so that an order to end the run always finds it.
         core.runs().remove(&self.id);
         if counted {
             telemetry.ended(&self.run.leased, &outcome, ran);

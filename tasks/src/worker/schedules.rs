@@ -13,17 +13,17 @@ use super::{
 };
 use crate::{error::Error, queue::unexpected, schedule::Definition};
 
-/// Fires the due schedules. If dropped, other workers fire them.
+/// If dropped, other workers fire them.
 #[derive(Default)]
 pub(super) struct Schedules {
     under_way: Option<BoxFuture<'static, Vec<Outcome>>>,
-    /// By schedule: the revision that failed to fire, and its outages.
+    /// The revision that failed to fire, and its outages.
     failing: HashMap<Key, (u64, Outages)>,
-    /// By schedule: the revision that can never fire.
+    /// The revision that can never fire.
     broken: HashMap<Key, u64>,
-    /// The last step sent before the last firing ended: it may not show the result.
+    /// The last step sent before the last firing ended: its reply may not show the result.
     fired_after: u64,
-    /// Whether the last answered step shows that all due schedules have added their tasks.
+    /// By the last answered step, all due schedules have added their tasks.
     is_completed: bool,
 }
 
@@ -34,8 +34,7 @@ struct Outcome {
 }
 
 impl Schedules {
-    /// Fires the schedules that the answer to this step names as due. During a firing they are
-    /// ignored: a later answer names them again.
+    /// During a firing, due schedules are ignored: a later answer names them again.
     pub(super) fn absorb(&mut self, core: &Arc<Core>, sequence: u64, due: Vec<DueSchedule>) {
         let is_broken =
             |due: &DueSchedule| self.broken.get(&due.schedule.name) == Some(&due.schedule.revision);
@@ -48,12 +47,12 @@ impl Schedules {
         }
     }
 
-    /// Whether all due schedules have added their tasks, and the worker has polled since.
+    /// All due schedules have added their tasks, and the worker has polled since.
     pub(super) fn is_completed(&self) -> bool {
         self.is_completed
     }
 
-    /// Completes when a firing has ended and its outcomes are applied.
+    /// Completes once a firing's outcomes are applied.
     pub(super) async fn done(&mut self, core: &Core) {
         let outcomes = match &mut self.under_way {
             Some(under_way) => under_way.await,
@@ -72,7 +71,6 @@ impl Schedules {
                     self.broken.remove(&row.name);
                     let made = if fired == Fired::Made { made } else { 0 };
                     core.queue.shared.telemetry.fired(&row.name, due.at, fired, made);
-                    // The next step returns the next instant.
                     core.machine().notify();
                 }
                 Err(error) => {
@@ -115,7 +113,7 @@ async fn fire(core: &Core, due: &DueSchedule) -> Result<(Fired, usize), Error> {
     }
 }
 
-/// The last task of the schedule, if it is still stored.
+/// `None`: it is no longer stored.
 async fn last(core: &Core, due: &DueSchedule) -> Result<Option<Task>, Error> {
     let Some(id) = due.schedule.last else { return Ok(None) };
     match core.queue.shared.command(Command::Read(Read::Tasks(vec![id]))).await? {

@@ -19,7 +19,6 @@ use super::{
     task_error::TaskError,
 };
 
-/// Identical to `tower::BoxError`.
 type BoxError = Box<dyn StdError + Send + Sync>;
 
 impl<S: Send + Sync + 'static> WorkerBuilder<S> {

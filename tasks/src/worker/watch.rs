@@ -1,5 +1,5 @@
 //! Watches the queue, so that the worker polls as soon as tasks may be ready or runs must stop.
-//! Without notifications of the store the worker depends on its regular polls.
+//! Without notifications it depends on its regular polls.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,10 +10,8 @@ use interval_queue_worker::{COMMAND_TIMEOUT, retries};
 use super::core::Core;
 use crate::host;
 
-/// The longest delay between tries.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 
-/// Notifies the worker of changes for as long as it lives.
 pub(super) async fn keep_watching(core: Arc<Core>) {
     let shared = &core.queue.shared;
     let mut delays = None;

@@ -1,5 +1,5 @@
-//! Starts of tasks in a queue with a rate. Each task in hand requests a slot. Shortly before the
-//! slot, the most urgent ready task is chosen for it (late binding).
+//! Starts of tasks in a queue with a rate. Each held task requests a slot; shortly before it, the
+//! most urgent ready task is chosen for it (late binding).
 
 use std::{
     sync::Arc,
@@ -21,21 +21,19 @@ use super::{
 };
 use crate::{error::Error, host};
 
-/// Delay after a failure of the rate.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Requested slots, each awaited by a spawned task. Dropping a handle gives its slot up.
+/// Each awaited by a spawned task. Dropping a handle gives its slot up.
 pub(super) type SlotRequests = FuturesUnordered<RemoteHandle<()>>;
 
-/// The number of a lookup, and the rate that it found. `None`: the queue has no rate.
+/// Number and result of a lookup. `None`: the queue has no rate.
 type FoundRate = (u64, Result<Option<IntervalQueue>, Error>);
 
-/// A lookup of the rate that is under way.
 #[derive(Default)]
 pub(super) struct RateLookup(Option<BoxFuture<'static, FoundRate>>);
 
 impl RateLookup {
-    /// Starts a lookup of the rate if one is due, else returns when one will be.
+    /// Or returns when a lookup will be due.
     pub(super) fn begin(&mut self, core: &Arc<Core>) -> Option<Instant> {
         let now = core.now();
         let mut machine = core.machine();
@@ -53,7 +51,7 @@ impl RateLookup {
         None
     }
 
-    /// Completes once a lookup is answered and its result applied.
+    /// Its result is applied.
     pub(super) async fn done(&mut self, core: &Core) {
         let (number, found) = match &mut self.0 {
             Some(lookup) => lookup.await,
@@ -75,7 +73,7 @@ impl RateLookup {
     }
 }
 
-/// Reports a failure of the rate, unless the whole store fails: that is an outage of its own.
+/// Unless the whole store fails: that is an outage of its own.
 fn failed(core: &Core, error: Error) {
     let now = core.now();
     if core.outages().current(now).is_some() {
@@ -84,7 +82,6 @@ fn failed(core: &Core, error: Error) {
     }
     let is_of_the_store = is_of_the_store(&error);
     if is_of_the_store {
-        // A step finds out whether the whole store fails.
         core.machine().notify();
         core.wake.notify_one();
     }
@@ -94,7 +91,7 @@ fn failed(core: &Core, error: Error) {
     }
 }
 
-/// Requests a slot per task in hand. Without a rate it does nothing.
+/// Without a rate it does nothing.
 pub(super) fn request_slots(core: &Arc<Core>, requests: &mut SlotRequests) {
     while let Some(Some(())) = requests.next().now_or_never() {}
     let Some(pace) = core.queue.shared.rate.current() else { return };
@@ -115,7 +112,7 @@ async fn request_slot(core: Arc<Core>, pace: IntervalQueue, weight: u32) {
     host::sleep(&**core.host(), RETRY_DELAY).await;
 }
 
-/// Takes the most urgent task. `None`: no task can start, and the slot is given up.
+/// `None`: no task can start, and the slot is given up.
 async fn choose(core: &Arc<Core>) -> Option<Weighed<impl Future<Output = ()> + Send + use<>>> {
     let number = core.machine().exchange();
     core.wake.notify_one();
@@ -138,10 +135,10 @@ async fn choose(core: &Arc<Core>) -> Option<Weighed<impl Future<Output = ()> + S
     Some(Weighed { weight: leased.task.weight, job: run::begin(core, leased) })
 }
 
-/// Keeps enough tasks in hand for the next slots, but few: no other worker can start them.
+/// Few tasks: no other worker can start them.
 pub(super) fn keep_ahead(core: &Core, round_trip: Duration) {
     let Some(pace) = core.queue.shared.rate.current() else { return };
-    // One trip to lease, one to exchange, and two for the slot.
+    // One to lease, one to exchange, and two for the slot.
     let trips = round_trip.as_nanos().saturating_mul(4);
     let ahead = trips.div_ceil(pace.interval().as_nanos().max(1)).saturating_add(1);
     let ahead = u32::try_from(ahead).unwrap_or(u32::MAX).min(MAX_IN_HAND);
@@ -150,5 +147,4 @@ pub(super) fn keep_ahead(core: &Core, round_trip: Duration) {
     }
 }
 
-/// Limit of tasks in hand.
 const MAX_IN_HAND: u32 = 100;

@@ -4,28 +4,26 @@ pub(crate) use rustix::process::Signal;
 use rustix::process::{Pid, WaitOptions, kill_process_group, test_kill_process_group, waitpgid};
 use tokio::process::Child;
 
-/// A process group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Group(Pid);
 
 impl Group {
-    /// The group of a child that was started as its leader.
+    /// A child that was started as the group's leader.
     pub(crate) fn led_by(child: &Child) -> Option<Self> {
         Self::of(child.id()?)
     }
 
-    /// The group with this id.
     pub(crate) fn of(id: u32) -> Option<Self> {
         i32::try_from(id).ok().and_then(Pid::from_raw).map(Self)
     }
 
-    /// The groups of a session, without the group of its leader, which is a guard. Linux only.
+    /// Without the group of the leader, which is a guard. Linux only.
     pub(crate) fn of_session(leader: u32) -> Vec<Self> {
         let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let groups = processes.filter_map(|process| {
             let stat = std::fs::read_to_string(process.path().join("stat")).ok()?;
-            // The name in parentheses may contain any characters. After it follow state, parent,
-            // group and session.
+            // The name in parentheses may contain any characters. State, parent, group and session
+            // follow.
             let mut numbers = stat.rsplit_once(')')?.1.split_whitespace().skip(2).map(str::parse::<u32>);
             let (group, session) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
             (session == leader && group != leader).then_some(group)
@@ -41,22 +39,18 @@ impl Group {
         self.0.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Makes orphans among the descendants of this process its children, so that it can wait for
-    /// them.
+    /// So that this process can wait for orphans among its descendants.
     pub(crate) fn adopt_orphans() {
-        // On other systems the init process waits for them.
         #[cfg(target_os = "linux")]
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     }
 
-    /// Sends a signal to all processes of the group.
     pub(crate) fn signal(self, signal: Signal) {
         // Fails if all have just ended, or run as another user now.
         let _ = kill_process_group(self.0, signal);
     }
 
-    /// Whether all processes of the group have ended. Reaps children of this process. The leader
-    /// must have been waited for.
+    /// Reaps children of this process. The leader must have been waited for.
     pub(crate) fn is_gone(self) -> bool {
         while let Ok(Some(_)) = waitpgid(self.0, WaitOptions::NOHANG) {}
         test_kill_process_group(self.0).is_err_and(|error| error == rustix::io::Errno::SRCH)

@@ -1,5 +1,4 @@
-//! The clock of leases on this host: shared by all processes, and it advances while the host
-//! sleeps.
+//! The clock of leases on this host: shared by all processes, it advances while the host sleeps.
 
 use std::{
     ops::{Add, Sub},
@@ -8,7 +7,7 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// An instant in microseconds since the start of the host.
+/// In microseconds since the start of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Instant(pub(crate) u64);
 
@@ -17,7 +16,6 @@ const CLOCK: ClockId = ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
 const CLOCK: ClockId = ClockId::Monotonic;
 
-/// The current instant.
 pub(crate) fn now() -> Instant {
     let time = clock_gettime(CLOCK);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);

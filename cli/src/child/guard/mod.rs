@@ -1,15 +1,14 @@
 //! The guard of one run: a process between the worker and CMD. It outlives a killed worker, and
 //! ends CMD before another worker may run the task.
 //!
-//! The guard is this program with a first argument that the command line parser never sees. Its
-//! standard input is a socket to the worker: it reads `orders` and writes reports. If the socket
-//! closes, or the lease ends by the clock of the host, the process group of CMD gets SIGTERM and
-//! then SIGKILL. The guard has no threads of its own and keeps nothing but unread input. It ends
+//! The guard is this program with a first argument that the command line parser never sees. It
+//! reads `orders` from a socket on stdin and writes reports. If the socket closes, or the lease
+//! ends by the clock of the host, the process group of CMD gets SIGTERM and then SIGKILL. It ends
 //! when all processes that CMD has started have ended.
 //!
-//! The guard does not use `PR_SET_PDEATHSIG`: that needs code between fork and exec, and does not
-//! end grandchildren. If the guard is killed, the worker ends the group. On Linux the guard is a
-//! subreaper, so it waits for orphans of the group, and ends daemons, too.
+//! `PR_SET_PDEATHSIG` would need code between fork and exec, and does not end grandchildren. If the
+//! guard is killed, the worker ends the group. On Linux the guard is a subreaper, so it waits for
+//! orphans of the group, and ends daemons, too.
 
 mod group;
 mod guard_clock;
@@ -39,31 +38,29 @@ use crate::{
     signals,
 };
 
-/// The first argument of a guard.
 pub(crate) const GUARD_ARGUMENT: &str = "guard";
-/// The name in `ps` and for `pkill`. It differs from the worker's, which may be killed by name.
+/// In `ps` and for `pkill`. It differs from the worker's, which may be killed by name.
 pub(crate) const PROCESS_NAME: &str = "task-guard";
-/// Time from SIGTERM to SIGKILL if the worker is gone, and for processes that CMD leaves behind.
+/// From SIGTERM to SIGKILL if the worker is gone, and for processes that CMD leaves behind.
 const GRACE: Duration = Duration::from_secs(2);
-/// Maximum sleep: the clock of leases advances while the host sleeps, but timers do not.
+/// The clock of leases advances while the host sleeps, but timers do not.
 const MAX_SLEEP: Duration = Duration::from_secs(1);
 
-/// Whether the arguments, without the name of the program, start a guard.
+/// `args`: without the name of the program.
 pub(crate) fn is_guard(args: &[OsString]) -> bool {
     args.first().is_some_and(|word| word == GUARD_ARGUMENT)
 }
 
-/// Starts CMD when the worker orders it, and waits until all processes that CMD started have ended.
+/// Waits until all processes that CMD started have ended.
 pub(crate) async fn run(words: &[OsString]) -> Result<(), Failure> {
     let Ok(stream) = worker() else {
         let text = "`task-guard` is not for direct use: `interval-queue work` runs one with each CMD";
         return Err(Failure::new(USAGE, text));
     };
-    // Ctrl-C in the terminal is for the worker. The worker finds the processes of a guard by its
-    // session.
+    // Ctrl-C in the terminal is for the worker. It finds the processes of a guard by its session.
     let _ = rustix::process::setsid();
     expect_children()?;
-    // A signal to all processes of a service ends CMD. The guard stays to wait for CMD.
+    // A signal to all processes of a service ends CMD; the guard waits for it.
     signals::outlive().map_err(|error| Failure::os("cannot listen to signals", &error))?;
     let (read, mut write) = stream.into_split();
     let mut orders = BufReader::new(read);
@@ -72,12 +69,10 @@ pub(crate) async fn run(words: &[OsString]) -> Result<(), Failure> {
             let _ = write.write_all(GuardReport::Started(run.group.id()).line().as_bytes()).await;
             run.watch(orders).await
         }
-        // The worker was gone before CMD was started.
         Ok(None) => return Ok(()),
         Err(failure) => End::Unable(failure),
     };
     if let Some(path) = std::env::var_os(INPUTS_VARIABLE) {
-        // The worker removes the file as well.
         let _ = std::fs::remove_file(Path::new(&path));
     }
     if write.write_all(GuardReport::Ended(end).line().as_bytes()).await.is_err()
@@ -90,8 +85,8 @@ pub(crate) async fn run(words: &[OsString]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reports to the worker that CMD was not started. Returns false if stdin is no socket. Opens no
-/// file: the limit of open files may be the cause.
+/// CMD was not started. False: stdin is no socket. Opens no file: the limit of open files may be
+/// the cause.
 pub(crate) fn report(failure: &Failure) -> bool {
     let stat = rustix::fs::fstat(io::stdin());
     let is_socket = stat
@@ -101,7 +96,6 @@ pub(crate) fn report(failure: &Failure) -> bool {
             .is_ok()
 }
 
-/// The socket on stdin.
 fn worker() -> io::Result<UnixStream> {
     use std::os::fd::AsFd;
     let stream = std::os::unix::net::UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -110,7 +104,6 @@ fn worker() -> io::Result<UnixStream> {
     UnixStream::from_std(stream)
 }
 
-/// A CMD that was started.
 struct Run {
     child: tokio::process::Child,
     group: Group,
@@ -135,7 +128,7 @@ struct Deadlines {
     alone: bool,
 }
 
-/// Reads the lease, and starts CMD when the worker orders it. Returns `None` if the worker is gone.
+/// `None`: the worker is gone.
 async fn start(
     orders: &mut (impl AsyncBufReadExt + Unpin),
     words: &[OsString],
@@ -198,7 +191,7 @@ impl Run {
             }
             self.act();
         };
-        // Processes that CMD left behind would run concurrently with the next attempt.
+        // Processes left behind would run concurrently with the next attempt.
         self.end.stop(GRACE);
         let mut orphans = Orphans::default();
         // Not short-circuited: both calls reap processes.

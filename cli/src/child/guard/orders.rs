@@ -7,15 +7,13 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt};
 use super::{super::end::End, guard_clock::Instant};
 use crate::exit::Failure;
 
-/// The environment variable with the path of the inputs file. The guard removes the file if the
-/// worker cannot.
+/// The path of the inputs file. The guard removes it if the worker cannot.
 pub(crate) const INPUTS_VARIABLE: &str = "INTERVAL_QUEUE_TASK_INPUTS";
 
-/// The environment variable with the path of the file for replies. The guard removes the file if
-/// the worker cannot.
+/// The path of the file for replies. The guard removes it if the worker cannot.
 pub(crate) const REPLY_VARIABLE: &str = "INTERVAL_QUEUE_TASK_REPLY";
 
-/// A lease, counted from the time of its request.
+/// Counted from the time of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lease {
     requested_at: Instant,
@@ -23,22 +21,20 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// The lease of a worker that has none.
     pub(crate) const NONE: Self = Self { requested_at: Instant(0), length: Duration::ZERO };
 
     pub(crate) fn new(requested_at: Instant, length: Duration) -> Self {
         Self { requested_at, length }
     }
 
-    /// The order to a guard. SIGTERM is sent with a quarter of the lease left, SIGKILL with an
-    /// eighth, so that CMD ends before another worker can get its task.
+    /// SIGTERM is sent with a quarter of the lease left, SIGKILL with an eighth, so that CMD ends
+    /// before another worker can get its task.
     pub(crate) fn order(self) -> Order {
         let Self { requested_at, length } = self;
         Order::Lease { term: requested_at + length / 4 * 3, kill: requested_at + length / 8 * 7 }
     }
 }
 
-/// A message of the worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// When CMD gets SIGTERM and SIGKILL without a further order. Both are before the end of the
@@ -54,7 +50,6 @@ pub(crate) enum Order {
     Stop(Duration),
 }
 
-/// A message of the guard.
 #[derive(Clone, Debug)]
 pub(crate) enum GuardReport {
     /// CMD runs, as the leader of the process group with this id.
@@ -64,7 +59,7 @@ pub(crate) enum GuardReport {
 }
 
 impl Order {
-    /// Encodes the order without the bytes of an input.
+    /// The line lacks the bytes of an input.
     pub(crate) fn line(&self) -> String {
         match self {
             Self::Lease { term, kill } => format!("lease {} {}\n", term.0, kill.0),
@@ -76,7 +71,7 @@ impl Order {
     }
 }
 
-/// Reads the next order. Returns `None` if the other end is gone, or sends no valid order.
+/// `None`: the other end is gone, or sends no valid order.
 pub(super) async fn read_order(orders: &mut (impl AsyncBufReadExt + Unpin)) -> Option<Order> {
     let mut line = String::new();
     orders.read_line(&mut line).await.ok()?;
@@ -109,14 +104,14 @@ impl GuardReport {
                 let passes = u8::from(failure.passes);
                 format!("unable {} {passes} {}\n", failure.code, failure.message.replace('\n', " "))
             }
-            // Ends that only the worker knows do not occur.
+            // Only the worker knows the other ends.
             Self::Ended(End::LeaseOver | End::TimedOut | End::Stopped | End::GuardGone(_)) => {
                 "lease-over\n".into()
             }
         }
     }
 
-    /// Parses a line without its newline.
+    /// The line has no newline.
     pub(crate) fn of_line(line: &str) -> Option<Self> {
         let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
         match what {

@@ -1,5 +1,5 @@
 //! Processes that CMD started and that have left its process group, as daemons do. On Linux the
-//! guard is a subreaper: it becomes the parent of such a process when the process's parent ends.
+//! guard becomes their parent when their own ends.
 
 use std::{collections::BTreeSet, fs};
 
@@ -10,8 +10,8 @@ use rustix::{
 
 use super::group::Group;
 
-/// The children of the guard outside the group of CMD. Only the guard waits for them, so no id of
-/// theirs can be reused.
+/// Children of the guard outside the group of CMD. Only the guard waits for them, so their ids are
+/// not reused.
 #[derive(Debug, Default)]
 pub(super) struct Orphans {
     signalled: BTreeSet<i32>,
@@ -20,8 +20,8 @@ pub(super) struct Orphans {
 }
 
 impl Orphans {
-    /// Signals all orphans, and reaps those that have ended. Each gets SIGTERM once, and SIGKILL
-    /// when that is due. CMD must have been waited for. Returns whether no orphan is left.
+    /// Each orphan gets SIGTERM once, and SIGKILL when that is due; those that have ended are
+    /// reaped. CMD must have been waited for. Returns whether no orphan is left.
     pub(super) fn are_gone(&mut self, group: Group, is_kill_due: bool) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -30,9 +30,8 @@ impl Orphans {
                 Err(_) => return true,
             }
         }
-        // If the system does not list children, they cannot be ended.
         let Some(children) = children() else { return true };
-        // A list read while children end may be incomplete. The next call reads it again.
+        // A list read while children end may be incomplete.
         let mut are_gone = !children.is_empty();
         for child in children {
             let id = child.as_raw_nonzero().get();
@@ -55,7 +54,7 @@ impl Orphans {
     }
 }
 
-/// The children of all threads of this process.
+/// Of all threads of this process.
 fn children() -> Option<Vec<Pid>> {
     let mut all = Vec::new();
     for thread in fs::read_dir("/proc/self/task").ok()? {

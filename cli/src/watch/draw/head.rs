@@ -15,14 +15,13 @@ use crate::{
     watch::{history::Starts, model::Model, queue_state::Tone},
 };
 
-/// Maximum lines of the status.
 const MAX_STATUS_LINES: usize = 3;
-/// Lines of the starts over time, with their title, if there is room.
+/// Includes their title.
 const STARTS_LINES: u16 = 4;
-/// Below this number of lines the starts over time are not shown, without tasks and with them.
+/// For a queue without tasks, and with them.
 const MIN_LINES_FOR_STARTS: [u16; 2] = [16, 24];
 
-/// Draws the head, and returns the area below it.
+/// Returns the area below.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, theme: Theme) -> Rect {
     let status = model.status();
     let chip = format!(" {} {} ", status.tone.sign(), status.word);
@@ -69,8 +68,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, theme: Them
     below
 }
 
-/// The starts over time, the newest at the right. The full height is the rate limit, or the maximum
-/// above it.
+/// The newest at the right. The full height is the rate limit, or the maximum above it.
 fn sparkline(starts: &Starts, theme: Theme) -> Sparkline<'_> {
     let column = format!(" a column is {} ", show(starts.column));
     let block = Block::new()

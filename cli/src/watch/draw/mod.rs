@@ -1,5 +1,5 @@
 //! Draws the model with the widgets of `ratatui`. The drawing depends only on the model and the
-//! size. It leaves the scroll positions in the model.
+//! size; it leaves the scroll positions in the model.
 
 mod head;
 mod overlay;
@@ -27,14 +27,13 @@ use self::{
 use super::{model::Model, queue_state::Tone};
 use crate::tasks::Summary;
 
-/// Below this size there is no table.
+/// A smaller screen has no table.
 const MIN_SIZE: (u16, u16) = (40, 10);
-/// Without this number of lines the queues are not listed.
+/// With fewer lines the queues are not listed.
 const MIN_LINES_FOR_LIST: u16 = 14;
-/// Data older than this is marked with its age.
+/// Older data is marked with its age.
 const STALE_AGE: Duration = Duration::from_secs(2);
 
-/// Draws the model over the whole screen.
 pub(crate) fn draw(frame: &mut Frame<'_>, model: &mut Model, theme: Theme) {
     let area = frame.area();
     if area.width < MIN_SIZE.0 || area.height < MIN_SIZE.1 {
@@ -45,7 +44,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, model: &mut Model, theme: Theme) {
     overlay::draw(frame, area, model, theme);
 }
 
-/// Draws a small screen: the queue, its status, and the order of starts or the counts of tasks.
+/// The queue, its status, and the order of starts or the counts of tasks.
 fn small(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: Theme) {
     let status = model.status();
     let chip = Line::styled(format!("{} {}", status.tone.sign(), status.word), theme.chip(status.tone));
@@ -112,7 +111,7 @@ fn large(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: Theme) {
     }
 }
 
-/// Draws two texts at the ends of a line. The right one is cut if both do not fit.
+/// The right text is cut if both do not fit.
 fn ends(frame: &mut Frame<'_>, area: Rect, left: Line<'_>, right: Line<'_>) {
     let width = u16::try_from(left.width()).unwrap_or(u16::MAX).saturating_add(2);
     let [at_left, at_right] = Layout::horizontal([Constraint::Max(width), Constraint::Fill(1)]).areas(area);

@@ -16,7 +16,7 @@ use crate::watch::{
 };
 
 const MAX_COLUMNS: u16 = 66;
-/// Columns and lines of the border.
+/// Columns and lines.
 const BORDER: (u16, u16) = (4, 2);
 
 const KEYS: [(&str, &str); 9] = [
@@ -52,7 +52,6 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, theme: Them
     }
 }
 
-/// Draws a page over the whole screen.
 fn page(frame: &mut Frame<'_>, area: Rect, opened: &Opened, theme: Theme) {
     let keys = match opened.page.bodies.as_str() {
         "" => " esc back   ↑↓ scroll ",
@@ -66,7 +65,7 @@ fn page(frame: &mut Frame<'_>, area: Rect, opened: &Opened, theme: Theme) {
     frame.render_widget(Paragraph::new(shown).block(block), area);
 }
 
-/// Draws paragraphs in the middle. Without room for borders there are none.
+/// In the middle, without borders if there is no room.
 fn text(frame: &mut Frame<'_>, area: Rect, texts: &[&str], style: Style) {
     let width = area.width.min(MAX_COLUMNS);
     let wrapped = |width: u16| paragraphs(texts.iter().copied(), width, Style::new());

@@ -10,27 +10,24 @@ use ratatui::{
 
 use super::theme::Theme;
 
-/// Lines of a panel besides its rows: the title and the headings.
+/// The title and the headings.
 const FRAME_LINES: u16 = 2;
-/// Without room for this number of lines, a panel shows nothing.
+/// With less room a panel shows nothing.
 const MIN_LINES: u16 = 3;
-/// Lines that each panel gets before another one gets more.
+/// Each panel gets as many lines before another one gets more.
 const FAIR_LINES: u16 = 4;
-/// Minimum columns at which two panels are side by side.
+/// Two panels are side by side from this width on.
 const MIN_COLUMNS_OF_TWO: u16 = 76;
 
-/// A column: its heading and its width.
 pub(super) type Column = (&'static str, Constraint);
 
-/// A table under a title.
 #[derive(Debug)]
 pub(super) struct Panel {
     pub(super) title: &'static str,
-    /// Text at the right of the title.
+    /// At the right of the title.
     pub(super) note: String,
     pub(super) columns: Vec<Column>,
     pub(super) rows: Vec<Row<'static>>,
-    /// The scroll position, and the selected row.
     pub(super) position: TableState,
 }
 
@@ -44,12 +41,11 @@ impl Panel {
         Self { title, note: note.into(), columns: columns.to_vec(), rows, position: TableState::new() }
     }
 
-    /// Lines that show all rows.
     pub(super) fn wanted(&self) -> u16 {
         FRAME_LINES.saturating_add(u16::try_from(self.rows.len()).unwrap_or(u16::MAX))
     }
 
-    /// Rows that are in view in an area of this height.
+    /// Rows in view at this height.
     pub(super) fn page(height: u16) -> usize {
         height.saturating_sub(FRAME_LINES).into()
     }
@@ -85,7 +81,7 @@ impl Panel {
     }
 }
 
-/// Draws bands of up to two panels. On a narrow screen each panel is a band of its own.
+/// Up to two panels per band, one on a narrow screen.
 pub(super) fn draw_bands(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -113,7 +109,7 @@ pub(super) fn draw_bands(
     }
 }
 
-/// The heights of bands: first a fair part for each in order, then the rest.
+/// First a fair part for each in order, then the rest.
 fn heights(wanted: &[u16], room: u16) -> Vec<u16> {
     let mut heights = vec![0; wanted.len()];
     let mut rest = room;

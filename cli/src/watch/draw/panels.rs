@@ -18,9 +18,9 @@ use crate::{
     watch::{model::Model, queue_state::Tone},
 };
 
-/// A screen has at most this number of rows. Queues farther from the chosen one are not in view.
+/// Queues farther from the chosen one are not in view.
 const MAX_ROWS: usize = 256;
-/// A lease that ends sooner than this is marked.
+/// A lease that ends sooner is marked.
 const SHORT_LEASE: Duration = Duration::from_secs(2);
 
 fn numeric(text: impl Into<String>) -> Cell<'static> {
@@ -31,7 +31,6 @@ fn optional(text: Option<String>) -> String {
     text.unwrap_or_else(|| "-".into())
 }
 
-/// The queues of the store.
 pub(super) fn queues(model: &Model, theme: Theme) -> Panel {
     let row = |(n, name): (usize, &QueueName)| {
         if n.abs_diff(model.chosen) > MAX_ROWS {
@@ -68,7 +67,6 @@ pub(super) fn queues(model: &Model, theme: Theme) -> Panel {
     panel
 }
 
-/// The shards in the order of their starts.
 pub(super) fn starts(model: &Model, theme: Theme) -> Option<Panel> {
     let state = model.state().filter(|state| state.rate.is_some())?;
     let rows: Vec<_> = state
@@ -106,7 +104,6 @@ pub(super) fn starts(model: &Model, theme: Theme) -> Option<Panel> {
     Some(Panel::new("order of starts", note, &columns, rows))
 }
 
-/// An estimated time until a start.
 pub(super) fn starts_in(time: Option<Micros>) -> String {
     match time {
         None => "-".into(),
@@ -115,7 +112,6 @@ pub(super) fn starts_in(time: Option<Micros>) -> String {
     }
 }
 
-/// The number of tasks in each state.
 pub(super) fn counts(model: &Model, theme: Theme) -> Option<Panel> {
     let tasks = model.tasks()?;
     let some = State::ALL.into_iter().map(|state| (state, tasks.in_state(state)));
@@ -137,7 +133,6 @@ pub(super) fn counts(model: &Model, theme: Theme) -> Option<Panel> {
     Some(Panel::new("tasks", "", &[("STATE", Length(9)), ("TASKS", Length(12)), ("", Fill(1))], rows))
 }
 
-/// The running tasks and those that start next.
 pub(super) fn tasks(model: &Model) -> Option<Panel> {
     let tasks = model.tasks()?;
     let runs = tasks.runs.iter().map(|(task, label)| (label.clone(), run_line(task, tasks.at)));
@@ -151,7 +146,6 @@ pub(super) fn tasks(model: &Model) -> Option<Panel> {
     Some(panel).filter(|panel| !panel.rows.is_empty())
 }
 
-/// Failed and retrying tasks, grouped by their errors.
 pub(super) fn failures(model: &Model, theme: Theme) -> Option<Panel> {
     let failures = model.details()?.failures.as_ref()?;
     let rows: Vec<_> = failures
@@ -171,7 +165,6 @@ pub(super) fn failures(model: &Model, theme: Theme) -> Option<Panel> {
     Some(Panel::new("failures", note, &columns, rows)).filter(|panel| !panel.rows.is_empty())
 }
 
-/// The workers.
 pub(super) fn workers(model: &Model, theme: Theme) -> Option<Panel> {
     let workers = &model.details()?.workers;
     let row = |worker: &interval_queue_documents::Worker| {

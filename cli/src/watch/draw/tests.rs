@@ -25,7 +25,7 @@ use crate::{
 const MS: u64 = 1000;
 const SIZES: [(u16, u16); 5] = [(20, 10), (40, 10), (60, 20), (80, 24), (140, 50)];
 
-/// The lines of a screen of this size, and whether anything is in colour.
+/// Also returns whether anything is in colour.
 fn screen(model: &mut Model, size: (u16, u16), theme: Theme) -> (Vec<String>, bool) {
     let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
     terminal.draw(|frame| draw(frame, model, theme)).unwrap();
@@ -39,7 +39,7 @@ fn lines(model: &mut Model, size: (u16, u16)) -> Vec<String> {
     screen(model, size, Theme::Colours).0
 }
 
-/// Asserts that one line contains these parts in this order.
+/// One line has these parts in this order.
 fn has(lines: &[String], parts: &[&str]) {
     let found = lines.iter().any(|line| {
         let mut rest = line.as_str();
@@ -97,7 +97,7 @@ fn some_tasks() -> Summary {
     summary
 }
 
-/// A queue with these tasks after two reads, with a rate limit or without, and its details.
+/// A model after two reads, with details.
 fn with_tasks(summary: &Summary, is_paced: bool) -> Model {
     let mut model = Model::new("sqlite:queues.db", None);
     model.apply(Message::Names(vec![name("mail")]), Duration::ZERO);

@@ -4,7 +4,6 @@ use ratatui::style::{Color, Modifier, Style};
 
 use crate::watch::queue_state::Tone;
 
-/// Whether there are colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Theme {
     Colours,
@@ -13,12 +12,10 @@ pub(crate) enum Theme {
 }
 
 impl Theme {
-    /// The style of less important text.
     pub(super) fn dim(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// The style of more important text.
     pub(super) fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
@@ -33,7 +30,7 @@ impl Theme {
         }
     }
 
-    /// The style of a word in the colour of its tone, reversed.
+    /// Reversed.
     pub(super) fn chip(self, tone: Tone) -> Style {
         self.tone(tone).add_modifier(Modifier::REVERSED | Modifier::BOLD)
     }

@@ -6,10 +6,10 @@ use ratatui::{
 };
 use textwrap::{Options, WrapAlgorithm, core::display_width, wrap};
 
-/// Maximum lines of one paragraph, such as a payload.
+/// A payload can be longer.
 const MAX_LINES: usize = 40;
 
-/// A paragraph in lines of this width, after `chip` on its first line.
+/// `chip` precedes the first line.
 pub(super) fn paragraph(chip: Span<'static>, text: &str, width: u16, style: Style) -> Vec<Line<'static>> {
     let width = usize::from(width.max(1));
     let text: String = text.chars().take(width * MAX_LINES).collect();
@@ -26,7 +26,6 @@ pub(super) fn paragraph(chip: Span<'static>, text: &str, width: u16, style: Styl
     wrap(&text, options).into_iter().map(line).collect()
 }
 
-/// Paragraphs in lines of this width.
 pub(super) fn paragraphs<'t>(
     texts: impl IntoIterator<Item = &'t str>,
     width: u16,

@@ -1,4 +1,4 @@
-//! Files of the program by links, since a program has no library; and what the bodies ask of them.
+//! Files of the program by links, since a program has no library; and what the bodies need of them.
 
 mod exit_mapping;
 mod lines;
@@ -10,7 +10,7 @@ use interval_queue::task_contract::Json;
 use crate::exit::Failure;
 pub(crate) use exit_mapping::TaskOutcome as Outcome;
 
-/// What `add -` makes of its input: the number of each line with its payload, and why it reads no more.
+/// The input of `add -`: each line's number and payload, and why reading ended.
 pub(crate) fn lines(input: impl Read) -> (Vec<(u64, Json)>, Option<Failure>) {
     let mut source = lines::Source::of(input);
     let mut all = Vec::new();

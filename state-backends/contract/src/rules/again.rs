@@ -1,15 +1,13 @@
-//! Lost replies: their grants are repeated and paid for once. Only with bursts: without them, the
-//! slots before the next one have passed anyway.
+//! Lost replies: their grants are repeated and paid for once. Only with bursts, since without them
+//! the slots before the next one have passed.
 
 use super::slot::Counter;
 use crate::{Ask, Grant, Micros, Presence, Record, Step};
 
-/// Grants of the last step that the shard has not received.
 pub(super) fn unreceived(known: Option<Presence>, step: &Step) -> Vec<Grant> {
     known.filter(|known| known.sequence > step.memory.sequence).map_or_else(Vec::new, |known| known.granted)
 }
 
-/// The grants to repeat if the reply is lost.
 pub(super) fn remembered(record: &Record, grants: &[Grant], asked: impl Iterator<Item = Ask>) -> Vec<Grant> {
     // The last rate has the largest burst.
     if record.meters.last().is_none_or(|meter| meter.burst == 1) {
@@ -19,8 +17,7 @@ pub(super) fn remembered(record: &Record, grants: &[Grant], asked: impl Iterator
 }
 
 impl Counter<'_> {
-    /// The slot granted in a lost reply, unless it is over an interval old or before the end of a
-    /// hold.
+    /// Unless it is over an interval old or before the end of a hold.
     pub(super) fn slot_again(&self, ask: Ask) -> Option<Micros> {
         let slot = self.unreceived.iter().rfind(|grant| grant.ticket == ask.ticket)?.slot;
         let oldest = self.now - self.record.interval();

@@ -38,7 +38,6 @@ pub(super) fn apply(
     let before = record.settings();
     match *change {
         Change::Open { on_existing: OnExisting::Keep | OnExisting::Fail, .. } => {}
-        // Handled in `delete.rs`.
         Change::Delete(_) => {}
         Change::Open { rates, max_running, on_existing } => {
             if settings_over(before, rates, max_running) != before {
@@ -71,7 +70,7 @@ fn refuse_other_settings(
 }
 
 /// Numbers the change by time, so that it is the newest even on a record that has forgotten others.
-/// Setting the same value counts, too: a shard may remember another one.
+/// Setting an equal value counts: a shard may remember another.
 fn revise(record: &mut Record, change: impl FnOnce(&mut Record)) {
     change(record);
     record.revision = (Micros::new(record.revision) + Micros::new(1)).max(record.seen_at).get();

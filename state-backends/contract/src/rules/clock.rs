@@ -2,12 +2,12 @@
 
 use crate::{Micros, Record, limits::CLOCK_TOLERANCE};
 
-/// Records the time and returns the instant to compute with.
+/// Returns the instant to compute with.
 ///
 /// Hosts that share a file differ a little: a `now` shortly before the latest time counts as the
-/// latest. If `now` is further back, the clock was stepped, and all reservations move with it. They
-/// are late by the unknown time since the last write, so an overtaken ticket whose neighbours have
-/// their grants has lost its slot.
+/// latest. If `now` is further back, the clock was stepped, and all reservations move with it: late
+/// by the unknown time since the last write, so an overtaken ticket whose neighbours have their
+/// grants has lost its slot.
 pub(super) fn arrive(record: &mut Record, now: Micros) -> Micros {
     let back = record.seen_at - now;
     if back > CLOCK_TOLERANCE {

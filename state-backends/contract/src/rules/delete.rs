@@ -3,7 +3,6 @@
 use super::{Reading, clock};
 use crate::{Changed, Deletion, Memory, Micros, Record, StateError, StateErrorKind};
 
-/// Maximum number of shards that an error names.
 const MAX_NAMED_SHARDS: usize = 5;
 
 /// The returned memory holds only the instant.

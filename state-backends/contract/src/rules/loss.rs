@@ -2,20 +2,17 @@
 
 use crate::{Memory, Meter, Micros, Record, limits::CLOCK_TOLERANCE};
 
-/// A shard's evidence of what the record has forgotten.
 pub(super) struct Witness<'a> {
     pub(super) memory: &'a Memory,
-    /// Its sequence number in the record. `None`: not listed.
+    /// `None`: not listed.
     pub(super) sequence: Option<u64>,
 }
 
-/// A record for a missing queue. Revision 0: [`lift`] restores the rest.
+/// Revision 0: [`lift`] restores the rest.
 pub(super) fn recall(memory: &Memory) -> Option<Record> {
     (!memory.is_empty()).then(|| Record { revision: 0, ..Record::new(memory.settings()) })
 }
 
-/// Lifts the record to the memory of the witness.
-///
 /// After a loss, or a restart that may have caused one, the last slots may be unknown: the next one
 /// is an interval away. Other witnesses of the same loss do not push it further.
 pub(super) fn lift(record: &mut Record, now: Micros, incarnation: &str, witness: &Witness<'_>) {
@@ -56,8 +53,8 @@ pub(super) fn lift(record: &mut Record, now: Micros, incarnation: &str, witness:
     record.incarnation = incarnation.to_owned();
 }
 
-/// Slots up to `horizon` may have been granted unseen since `seen`: as many as the meters permit
-/// count as used.
+/// Slots up to `horizon` may have been granted since `seen`: as many as the meters permit count as
+/// used.
 fn mark_used(record: &mut Record, seen: Micros, horizon: Micros) {
     let granted = |meter: &Meter| {
         u64::from(meter.burst).saturating_add((horizon - seen).get().div_ceil(meter.interval.get().max(1)))

@@ -1,10 +1,8 @@
-//! Leases: which shards are alive, and the leftovers of dead ones.
+//! Leases: which shards are alive, and what dead ones leave.
 
 use crate::{Micros, Record, Ticket};
 
-/// Removes the other shards whose lease has ended.
-///
-/// Their tickets have no owner: until these are passed, distances overestimate the time.
+/// Tickets of dead shards have no owner: until they are passed, distances overestimate the time.
 pub(super) fn expire(record: &mut Record, now: Micros) {
     let mut holes = false;
     record.shards.retain(|_, presence| {
@@ -17,15 +15,11 @@ pub(super) fn expire(record: &mut Record, now: Micros) {
     }
 }
 
-/// Summary of the other shards.
 pub(super) struct Others {
-    /// The lowest tickets of the shards.
     pub(super) heads: Vec<Ticket>,
-    /// Heads of jobs above weight 1, with the weight.
     heavy: Vec<(Ticket, u32)>,
     pub(super) first: Option<Ticket>,
     pub(super) running: u64,
-    /// Earliest end of the leases.
     pub(super) next_end: Micros,
 }
 
@@ -45,7 +39,7 @@ impl Others {
         others
     }
 
-    /// Weight of heavy heads before `ticket`, less 1 for each head from `counted` on.
+    /// Less 1 for each head from `counted` on.
     pub(super) fn weight_before(&self, ticket: Ticket, counted: Ticket) -> u64 {
         let before = self.heavy.iter().filter(|(head, _)| *head < ticket);
         before.map(|(head, weight)| u64::from(*weight) - u64::from(*head >= counted)).sum()
@@ -60,7 +54,7 @@ pub(super) fn running(record: &Record) -> u64 {
     record.shards.values().map(|presence| u64::from(presence.running)).sum()
 }
 
-/// Slots passed while nothing could start, and no ticket missed them: distances count from now.
+/// Slots passed while nothing could start: distances count from now.
 pub(super) fn count_slots_from(record: &mut Record, now: Micros) {
     if record.meters.iter().any(|meter| meter.tat < now) {
         record.meters.iter_mut().for_each(|meter| meter.tat = meter.tat.max(now));

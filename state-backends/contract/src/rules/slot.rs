@@ -6,9 +6,7 @@ use crate::{
     limits::{MAX_POLL, MIN_POLL, YIELDING_LEAD},
 };
 
-/// State while the tickets of one step request their slots.
 pub(super) struct Counter<'a> {
-    /// Does not list the shard of the step.
     pub(super) record: &'a mut Record,
     pub(super) others: Others,
     pub(super) now: Micros,
@@ -16,12 +14,11 @@ pub(super) struct Counter<'a> {
     pub(super) late: Late,
     /// Running jobs of all shards, including those just granted.
     pub(super) running: u64,
-    /// Grants that the shard has not received.
     pub(super) unreceived: Vec<Grant>,
 }
 
 impl Counter<'_> {
-    /// Grants the ticket its slot and counts it as running, or returns why it waits.
+    /// Counts the ticket as running, or returns why it waits.
     pub(super) fn grant(&mut self, ask: Ask) -> Result<Micros, WaitReason> {
         self.admit()?;
         if let Some(slot) = self.slot_again(ask) {
@@ -46,8 +43,7 @@ impl Counter<'_> {
         let slot = due.max(self.now);
         let in_line = self.is_in_line(slot, ticket);
         let record = &mut *self.record;
-        // A grant that shifts slots against tickets: overtaken tickets lose the slots of their
-        // distance.
+        // A grant that shifts slots: overtaken tickets lose the slots of their distance.
         if overtaken {
             record.break_line(record.current.after(1));
         } else if weight > 1 {
@@ -62,7 +58,6 @@ impl Counter<'_> {
         Ok(slot)
     }
 
-    /// Whether any job may start.
     pub(super) fn admit(&self) -> Result<(), WaitReason> {
         if self.record.paused {
             return Err(WaitReason::Paused);
@@ -75,11 +70,10 @@ impl Counter<'_> {
 
     /// The slot that an overtaken ticket still owns: shards request a little early, and their
     /// requests cross. A heavy job does not fit in between. With bursts there is none: a missed
-    /// slot stays part of the burst.
+    /// slot stays in the burst.
     pub(super) fn own_slot(&self, ask: Ask) -> Option<Micros> {
         let record = &*self.record;
         let ticket = ask.ticket;
-        // After the largest ticket there is nothing to count from.
         let countable = record.current < Ticket::MAX;
         let line = record.meters.first();
         let overtaken = ticket <= record.current && ticket >= record.line_from;
@@ -91,8 +85,7 @@ impl Counter<'_> {
         record.meters.iter().skip(1).all(|meter| meter.allows(1) <= slot).then_some(slot)
     }
 
-    /// When the ticket may start: at its own place after tickets of living shards, otherwise as
-    /// soon as any job may.
+    /// At its own place after tickets of living shards, otherwise as soon as any job may start.
     fn due(&self, ask: Ask) -> Micros {
         if self.is_first(ask.ticket) {
             self.record.next_slot(ask.weight)
@@ -103,29 +96,28 @@ impl Counter<'_> {
         }
     }
 
-    /// The slot at the ticket's own place, even if earlier tickets do not use theirs. Bursts are
-    /// left to earlier heavy jobs, which would otherwise never find enough.
+    /// At the ticket's own place, even if earlier tickets do not use theirs. Bursts are left to
+    /// earlier heavy jobs, which would otherwise never find enough.
     pub(super) fn by_distance(&self, ask: Ask) -> Micros {
         let next = self.record.current.after(1);
         let kept = self.others.weight_before(ask.ticket, next);
         self.record.slot_behind(ask.ticket.behind(next), kept, ask.weight)
     }
 
-    /// The slot at the ticket's place among the waiting shards, regardless of ticket numbers.
+    /// At its place among the waiting shards, whatever the ticket numbers.
     pub(super) fn by_rank(&self, ask: Ask) -> Micros {
         let kept = self.others.weight_before(ask.ticket, Ticket::NONE);
         self.record.slot_behind(self.rank(ask.ticket), kept, ask.weight)
     }
 
-    /// Whether the slot is the ticket's by its distance on the first meter. Only without bursts
-    /// each ticket has its own.
+    /// By its distance on the first meter: only without bursts each ticket has its own slot.
     fn is_in_line(&self, slot: Micros, ticket: Ticket) -> bool {
         let line = self.record.meters.first();
         let first = line.tat.max(self.record.held_until);
         line.burst == 1 && slot == first + line.interval * ticket.behind(self.record.current.after(1))
     }
 
-    /// Time for earlier tickets to notice free permits, if these suffice only for them.
+    /// Lets earlier tickets notice free permits, if these suffice only for them.
     pub(super) fn courtesy(&self, ticket: Ticket) -> Micros {
         if self.record.max_running.is_none() {
             return Micros::ZERO;
@@ -135,8 +127,8 @@ impl Counter<'_> {
         if scarce { self.poll() * 2 } else { Micros::ZERO }
     }
 
-    /// How early the ticket may have its slot. A late ticket of another shard comes first:
-    /// otherwise a shard with a longer lead would always be served before it.
+    /// A late ticket of another shard comes first: otherwise a shard with a longer lead would
+    /// always be served before it.
     pub(super) fn lead_for(&self, ticket: Ticket) -> Micros {
         let late =
             |head| head <= self.record.current && self.own_slot(Ask { ticket: head, weight: 1 }).is_none();
@@ -147,7 +139,6 @@ impl Counter<'_> {
         }
     }
 
-    /// How often the first shard requests a permit.
     pub(super) fn poll(&self) -> Micros {
         self.record.meters.first().interval.clamp(MIN_POLL, MAX_POLL)
     }
@@ -156,12 +147,10 @@ impl Counter<'_> {
         self.others.first.is_none_or(|first| first >= ticket)
     }
 
-    /// Number of other shards with a lower ticket.
     pub(super) fn rank(&self, ticket: Ticket) -> u64 {
         self.others.heads.iter().filter(|head| **head < ticket).count() as u64
     }
 
-    /// Why an admitted ticket waits.
     pub(super) fn waits_for(&self, ticket: Ticket) -> WaitReason {
         let shards = self.record.shards.iter();
         match shards.filter_map(|(id, presence)| Some((id, presence.head?))).min_by_key(|(_, head)| *head) {

@@ -24,7 +24,7 @@ pub(super) fn apply(
     record.longest_lead = record.longest_lead.max(step.lead);
     loss::lift(record, now, &reading.incarnation, &witness);
     let was_full = presence::is_full(record, presence::running(record));
-    // From here on the record lists only the other shards, until this one is inserted.
+    // Until this shard is inserted, the record lists only the others.
     let known = record.shards.remove(&step.shard);
     presence::expire(record, now);
     record_dropped(record, known.as_ref(), step);
@@ -60,8 +60,7 @@ pub(super) fn apply(
     let head = head.or_else(|| left(step, taken).map(|ticket| Ask { ticket, weight: 1 }));
     let wait = head.map(|head| counter.wait(head, refused, step.lease));
 
-    // Without a limit no shard needs to know when a job ends, so a short job needs no second
-    // command.
+    // Without a limit no shard must know when a job ends, so a short job needs no second command.
     let granted = u32::try_from(grants.len()).unwrap_or(u32::MAX);
     let counted = record.max_running.is_some() && granted > 0;
     let present = head.is_some() || step.running > 0 || counted;
@@ -82,7 +81,7 @@ pub(super) fn apply(
     Ok(Stepped { memory, taken, grants, wait, present })
 }
 
-/// The checks that can fail, before any change.
+/// All that can fail, before any change.
 fn refuse(record: Option<&Record>, known: Option<&Presence>, step: &Step) -> Result<(), StateError> {
     if let Some(known) = known.filter(|known| known.sequence >= step.sequence) {
         return Err(StateError::new(
@@ -98,14 +97,12 @@ fn refuse(record: Option<&Record>, known: Option<&Presence>, step: &Step) -> Res
     Ok(())
 }
 
-/// Records tickets that the shard dropped or the record has forgotten.
 fn record_dropped(record: &mut Record, known: Option<&Presence>, step: &Step) {
     record.ticket = record.ticket.max(highest(step));
     if let Some(given_up) = step.given_up {
         record.gaps_until = record.gaps_until.max(given_up.min(record.ticket));
     }
-    // The record has forgotten these tickets, so another shard may hold equal ones: no overtaken
-    // ticket owns a slot.
+    // Another shard may hold equal tickets: no overtaken ticket owns a slot.
     let head = known.and_then(|known| known.head);
     if step.ask.first().is_some_and(|ask| head.is_none_or(|head| head > ask.ticket)) {
         record.break_line(record.ticket.after(1));

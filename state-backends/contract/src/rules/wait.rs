@@ -5,20 +5,19 @@ use super::slot::Counter;
 use crate::{Ask, Micros, Wait, WaitReason, limits::MAX_REQUEST_GAP};
 
 impl Counter<'_> {
-    /// Why and how long the lowest remaining ticket waits. `refused`: the reply to its request, if
-    /// any.
+    /// For the lowest remaining ticket. `refused`: the reply to its request, if any.
     pub(super) fn wait(&self, head: Ask, refused: Option<WaitReason>, lease: Micros) -> Wait {
         let renew = Micros::new(lease.get() / 2);
         let slot_in = self.slot_to_ask_for(head) - self.now;
         let reason = self.admit().err().unwrap_or_else(|| self.waits_for(head.ticket));
         let ask_in = match reason {
             WaitReason::Paused => return Wait { reason, ask_in: None },
-            // A job may end before the slot comes; from then on the shard must poll.
+            // A job may end before the slot comes; then the shard must poll.
             WaitReason::AtMaxRunning if slot_in == Micros::ZERO => self.poll() * (self.rank(head.ticket) + 1),
             _ => slot_in,
         };
-        // One shard after the other, or a thousand would request at the same instant. Close
-        // together, since earlier shards may be dead, too.
+        // One shard after the other, or a thousand would request at the same instant; close
+        // together, since earlier shards may be dead.
         let next_end_of_a_lease = match reason {
             WaitReason::Slot => Micros::MAX,
             _ => self.others.next_end + self.request_gap() * self.rank(head.ticket).saturating_sub(1),
@@ -32,8 +31,8 @@ impl Counter<'_> {
         self.record.meters.first().interval.min(MAX_REQUEST_GAP)
     }
 
-    /// When to request: half the lead before the slot. A late ticket without its own slot uses the
-    /// whole lead, so it comes first.
+    /// Half the lead before the slot. A late ticket without its own slot uses the whole lead, so it
+    /// comes first.
     fn slot_to_ask_for(&self, head: Ask) -> Micros {
         let middle = Micros::new(self.lead_for(head.ticket).get() / 2);
         let interval = self.record.meters.first().interval;

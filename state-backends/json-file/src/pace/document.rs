@@ -9,12 +9,11 @@ use serde::{
 };
 use serde_json::{ser::PrettyFormatter, value::RawValue};
 
-/// The frame version that is written, and the newest that is read. Each record has its own version.
+/// Version of the frame; each record has its own.
 const VERSION: u64 = 1;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Document<'a> {
-    /// Distinguishes a state file from other JSON.
     interval_queue: u64,
     queues: BTreeMap<QueueName, Entry<'a>>,
 }
@@ -22,14 +21,14 @@ pub(crate) struct Document<'a> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Entry<'a> {
-    /// An unparsed record, possibly of a newer version: its text is kept.
+    /// Unparsed, possibly of a newer version: its text is kept.
     Text(&'a RawValue),
-    /// The record of the command's queue. Boxed, because it is large and there is only one.
+    /// Of the command's queue. Boxed, because it is large and there is only one.
     Record(Box<Record>),
 }
 
 impl<'a> Document<'a> {
-    /// Parses the file, including the record of `wanted`. `None` as `bytes`: there is no file.
+    /// Includes the record of `wanted`. `None` as `bytes`: there is no file.
     pub(crate) fn parse(
         path: &Path,
         bytes: Option<&'a [u8]>,
@@ -125,7 +124,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// The part that files of all versions share.
+/// Shared by files of all versions.
 #[derive(Deserialize)]
 struct Version {
     interval_queue: u64,

@@ -1,4 +1,4 @@
-//! The records of queues in the text of a file. One command makes one change of the text.
+//! The records of queues in the text of a file. One command makes one change.
 
 use std::path::{Path, PathBuf};
 
@@ -121,13 +121,11 @@ impl SharedState for JsonFileState {
     }
 }
 
-/// Keeps the text of all other queues.
 fn carry_out(change: &mut Change<'_>, queue: QueueName, command: &Command) -> Result<Reply, StateError> {
     let mut document = Document::parse(change.path, change.before, Some(&queue))?;
     let mut record = document.take(change.path, &queue)?;
     let reply = rules::apply(&mut record, &reading(change.now), command)?;
     if !matches!(command, Command::Read) {
-        // `None`: the command deleted the record.
         if let Some(record) = record {
             document.put(queue, record);
         }

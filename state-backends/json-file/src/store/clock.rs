@@ -54,14 +54,12 @@ impl Clock {
     }
 }
 
-/// Makes the server stamp the lock file.
-///
-/// Every host keeps the lock file open and it is never replaced. NFS may let a client stamp a file
+/// Every host keeps the lock file open and it is never replaced: NFS may let a client stamp a file
 /// locally if no other client uses it.
 fn stamp(mut file: &File) -> io::Result<SystemTime> {
     file.rewind()?;
     file.write_all(b"\n")?;
-    // Until a flush, a network client may keep the byte and report a time of its own.
+    // Until a flush, a network client may keep the byte and report its own time.
     file.sync_data()?;
     file.metadata()?.modified()
 }

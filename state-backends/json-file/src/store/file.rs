@@ -11,28 +11,26 @@ use interval_queue_store::files::{beside, cannot, directory};
 
 use super::in_place::Overwritable;
 
-/// Maximum reads when the file server drops the file during a read.
+/// When the file server drops the file during a read.
 const MAX_READS: u32 = 5;
 
 #[derive(Debug)]
 pub(crate) struct TextFile {
     path: PathBuf,
     temporary: PathBuf,
-    /// Whether the file may be overwritten where that is safe.
+    /// Where that is safe.
     in_place: bool,
     flush: Flush,
-    /// The file last read, if it may be overwritten.
+    /// The file last read.
     overwritable: Option<Overwritable>,
 }
 
-/// The data that must be on the disk before a replacement counts as done.
+/// Data that must be on the disk before a replacement counts as done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Flush {
-    /// Nothing: the operating system decides.
     Nothing,
-    /// The contents, so that a file server has accepted them.
+    /// So that a file server has accepted them.
     Contents,
-    /// The contents and the directory entry.
     ContentsAndName,
 }
 
@@ -45,8 +43,8 @@ impl TextFile {
         &self.path
     }
 
-    /// Reads the file into `buffer`. `None`: there is no file. The caller holds the lock, because
-    /// other processes may overwrite the file.
+    /// `None`: there is no file. The caller holds the lock, because other processes may overwrite
+    /// the file.
     pub(crate) fn read<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Result<Option<&'b [u8]>, StateError> {
         if self.in_place && self.read_in_place(buffer) {
             return Ok(Some(buffer));
@@ -64,13 +62,12 @@ impl TextFile {
         self.overwritable.is_some()
     }
 
-    /// Whether a command waits for the disk.
     pub(crate) fn is_flushed(&self) -> bool {
         self.flush > Flush::Nothing
     }
 
-    /// Reads the file at `path` into `buffer`. `None`: there is no file. A replacement by rename
-    /// does not affect the read; an overwrite can tear it unless the caller holds the lock.
+    /// `None`: there is no file. A rename does not affect the read; an overwrite can tear it unless
+    /// the caller holds the lock.
     pub(crate) fn read_named<'b>(
         path: &Path,
         buffer: &'b mut Vec<u8>,
@@ -85,15 +82,14 @@ impl TextFile {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && directory(path).is_dir() => {
                     return Ok(None);
                 }
-                // A file server may drop a file that was replaced during the read.
                 Err(error) if error.kind() == io::ErrorKind::StaleNetworkFileHandle && tries < MAX_READS => {}
                 Err(error) => return Err(cannot("read", path, error)),
             }
         }
     }
 
-    /// Replaces the `before` bytes that were just read by `text`, all or nothing. The caller has
-    /// held the lock since the read.
+    /// Replaces the `before` bytes that were just read, all or nothing. The caller has held the
+    /// lock since the read.
     pub(crate) fn replace(&mut self, before: usize, text: &mut Vec<u8>) -> Result<(), StateError> {
         let overwritten = match &self.overwritable {
             Some(overwritable) => overwritable.overwrite(directory(&self.path), text, before),
@@ -173,7 +169,7 @@ impl TextFile {
     }
 }
 
-/// Creates the file with the old rights, so that a private text is never readable in between.
+/// With the old rights, so that a private text is never readable in between.
 #[cfg(unix)]
 fn no_more_rights(options: &mut OpenOptions, before: &Metadata) {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -183,7 +179,7 @@ fn no_more_rights(options: &mut OpenOptions, before: &Metadata) {
 #[cfg(not(unix))]
 fn no_more_rights(_: &mut OpenOptions, _: &Metadata) {}
 
-/// Copies the old file's mode, and its owner and group as far as this user may.
+/// Owner and group as far as this user may.
 #[cfg(unix)]
 fn keep_rights(new: &File, old: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};

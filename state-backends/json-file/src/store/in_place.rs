@@ -1,8 +1,8 @@
 //! Overwrites the open state file in place, at most a tenth of the cost of a rename. Linux only.
 //!
-//! The file is whole after any kill if its length is constant and at most a page: see the
-//! [crate's documentation](crate#how-a-state-is-replaced). Every command checks the file again,
-//! because people edit, replace and delete files.
+//! The file is whole after any kill if its length is constant and at most a page: see the [crate's
+//! documentation](crate#how-a-state-is-replaced). Every command checks the file, because people
+//! edit, replace and delete files.
 
 use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
 
@@ -11,11 +11,11 @@ use rustix::fs::{
     open, statx,
 };
 
-/// Linux's smallest page, and the most bytes written at once.
+/// Linux's smallest page.
 const PAGE_BYTES: usize = 4096;
 
-/// File systems that are local and copy a page at once: ext4 (and 2 and 3), XFS, btrfs, tmpfs, and
-/// overlays, whose upper layer is one of these.
+/// Local and copied a page at once: ext4 (and 2 and 3), XFS, btrfs, tmpfs, and overlays, whose
+/// upper layer is one of these.
 const FILE_SYSTEMS: [u32; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x794c_7630];
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct Overwritable {
     stamp: Stamp,
 }
 
-/// Properties that must not have changed since the file was opened.
+/// Must not have changed since the file was opened.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     device: (u32, u32),
@@ -34,7 +34,7 @@ struct Stamp {
 }
 
 impl Overwritable {
-    /// Opens the file at `path`. `None`: it must be replaced by rename, for whatever reason.
+    /// `None`: it must be replaced by rename, for whatever reason.
     pub(crate) fn open(path: &Path) -> Option<Self> {
         let (named, _) = stat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -45,21 +45,20 @@ impl Overwritable {
         (known && stamp == named).then_some(Self { file, stamp })
     }
 
-    /// Reads the file into `buffer`. `None`: `path` names another file, or the file grew. The
-    /// caller holds the lock.
+    /// `None`: `path` names another file, or the file grew. The caller holds the lock.
     pub(crate) fn read(&self, path: &Path, buffer: &mut Vec<u8>) -> Option<()> {
         let (stamp, length) = stat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
         if stamp != self.stamp {
             return None;
         }
-        // One byte more than expected: a short read proves that the file has ended.
+        // A short read proves that the file has ended.
         buffer.resize(length + 1, 0);
         let read = self.file.read_at(buffer, 0).ok()?;
         buffer.truncate(read);
         (read <= length).then_some(())
     }
 
-    /// Writes `text` over the `before` bytes just read. `false`: the caller must rename instead.
+    /// Over the `before` bytes just read. `false`: the caller must rename instead.
     pub(crate) fn overwrite(&self, directory: &Path, text: &mut Vec<u8>, before: usize) -> io::Result<bool> {
         // Without the right to create files, a process would work until a text grows. Rename, to
         // fail early.
@@ -69,8 +68,7 @@ impl Overwritable {
             return Ok(false);
         }
         fill_up(text, before);
-        // An editor truncates a file before it writes. Its text, written after ours, could be
-        // shorter and leave our end behind.
+        // An editor truncates a file before it writes: its text could be shorter and leave our end.
         match stat(&self.file, Path::new(""), AtFlags::EMPTY_PATH) {
             Some((_, length)) if length == before => self.file.write_all_at(text, 0).map(|()| true),
             _ => Ok(false),
@@ -78,7 +76,7 @@ impl Overwritable {
     }
 }
 
-/// Pads a text that ends with a line break to `length`, with blanks before the break.
+/// Adds blanks before the final line break.
 fn fill_up(text: &mut Vec<u8>, length: usize) {
     if text.len() < length {
         text.pop();
@@ -102,8 +100,7 @@ fn stat(directory: impl std::os::fd::AsFd, path: &Path, flags: AtFlags) -> Optio
     (asked_for && is_ours(&stat)).then(|| (Stamp::of(&stat), usize::try_from(stat.stx_size).unwrap_or(0)))
 }
 
-/// Whether the file has one name and is not mounted by itself. Otherwise another path may lead to
-/// it, with another lock file.
+/// One name, not mounted by itself: otherwise another path may lead to it, with another lock file.
 fn is_ours(stat: &Statx) -> bool {
     FileType::from_raw_mode(stat.stx_mode.into()) == FileType::RegularFile
         && stat.stx_nlink == 1

@@ -1,10 +1,10 @@
-//! Latency estimate: whether the next command may run on the calling thread.
+//! Whether the next command may run on the calling thread.
 
 use std::time::{Duration, Instant};
 
-/// Maximum average latency on the calling thread. A hop to another thread and back: 20 µs.
+/// On the calling thread, on average. A hop to another thread and back: 20 µs.
 const QUICK_COMMAND: Duration = Duration::from_micros(100);
-/// Weight of the latest command in the mean: one part in `MEAN_WEIGHT`.
+/// The latest command's part in the mean is `1 / MEAN_WEIGHT`.
 const MEAN_WEIGHT: u32 = 8;
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl LatencyEstimate {
         self.mean < QUICK_COMMAND
     }
 
-    /// Runs a command and records its duration, without the wait for the lock.
+    /// The wait for the lock does not count.
     #[allow(
         clippy::disallowed_methods,
         reason = "measures how long a command takes, never an instant of the state"

@@ -14,11 +14,9 @@ use super::{
     lock::{LockFile, TryLock, lock_wait},
 };
 
-/// A process that holds the lock longer is probably stopped between two system calls: the file is
-/// whole.
+/// A longer holder is probably stopped between two system calls: the file is whole.
 const MAX_READ_WAIT: Duration = Duration::from_millis(100);
 
-/// The constant part of an open store.
 #[derive(Debug)]
 pub(crate) struct Location {
     path: PathBuf,
@@ -45,23 +43,21 @@ impl Location {
         LockFile::new(self.lock_path.clone(), self.try_lock)
     }
 
-    /// The timeout of a command that begins now.
     pub(crate) fn lock_wait(&self) -> LockTimeout {
         lock_wait(self.options.lock_timeout)
     }
 
-    /// Reads the text without creating anything.
+    /// Creates nothing.
     pub(crate) fn check<T>(
         &self,
         parse: impl Fn(&Path, Option<&[u8]>) -> Result<T, StateError>,
     ) -> Result<T, StateError> {
         let read = self.read(&parse);
-        // Another process may be overwriting the file. Then a lock file exists: read again under
-        // it.
+        // Another process may be overwriting the file. Then a lock file exists.
         if read.is_err() && self.lock_path.exists() { self.query(parse) } else { read }
     }
 
-    /// Reads the text under the lock, or without it if the lock stays taken.
+    /// Reads without the lock if it stays taken.
     pub(crate) fn query<T>(
         &self,
         parse: impl FnOnce(&Path, Option<&[u8]>) -> Result<T, StateError>,
@@ -69,7 +65,7 @@ impl Location {
         let mut lock = self.lock();
         let held = lock.acquire(lock_wait(self.options.lock_timeout.min(MAX_READ_WAIT)));
         match (self.read(parse), held) {
-            // A text read without the lock may be torn, so damage alone proves nothing.
+            // A text read without the lock may be torn, so damage proves nothing.
             (Err(error), Err(why_not_held)) if error.kind() == StateErrorKind::Damaged => Err(why_not_held),
             (result, _) => result,
         }

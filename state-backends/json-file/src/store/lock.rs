@@ -13,9 +13,9 @@ use std::{
 use interval_queue_contract::{StateError, StateErrorKind};
 use interval_queue_store::files::{FileId, LockTimeout, cannot, lock};
 
-/// Tries before the first pause. Most commands hold the lock for less than a pause.
+/// Before the first pause: most commands hold the lock for less than a pause.
 const MAX_QUICK_ATTEMPTS: u32 = 3;
-/// Maximum pause, so that a released lock is noticed soon.
+/// Short, so that a released lock is noticed soon.
 const MAX_PAUSE: Duration = Duration::from_micros(500);
 
 /// Tries to lock an open file. `false`: another descriptor holds the lock. Tests inject one that
@@ -59,7 +59,7 @@ impl LockFile {
         Err(StateError::new(StateErrorKind::Unsupported, text))
     }
 
-    /// Takes the lock if the file is open and the lock is free. Never waits.
+    /// Never waits or opens the file.
     pub(crate) fn acquire_at_once(&mut self) -> Option<Held<'_>> {
         let lock = self.open.take()?;
         match (self.try_lock)(&lock.file) {
@@ -87,7 +87,7 @@ impl LockFile {
                 None => (Lock::open(&self.path)?, true),
             };
             match wait_for(self.try_lock, &lock.file, &wait) {
-                // If the lock file was deleted or replaced, others lock the new one: open it again.
+                // Others lock the new file: open it.
                 Ok(true) if lock.is_at(&self.path) => {
                     self.open = Some(lock);
                     return Ok(Held(self));
@@ -102,7 +102,7 @@ impl LockFile {
                     )));
                 }
                 Err(error) if fresh => return Err(unlockable(&self.path, error)),
-                // The file server may have forgotten the open file: open it again.
+                // The file server may have forgotten the open file.
                 Err(_) => {}
             }
             if wait.is_over() {
@@ -137,7 +137,7 @@ impl Held<'_> {
         let path = &self.0.path;
         let second = Lock::open(path)?;
         let taken = (self.0.try_lock)(&second.file).map_err(|error| unlockable(path, error))?;
-        // If the file was just replaced, the second descriptor proves nothing.
+        // A file that was just replaced proves nothing.
         let same = self.0.open.as_ref().is_some_and(|first| first.is_at(path) && second.is_at(path));
         Ok(!(taken && same))
     }
@@ -189,7 +189,6 @@ impl Lock {
         Ok(Self { identity: FileId::of(&metadata), file })
     }
 
-    /// Whether `path` still names this file.
     fn is_at(&self, path: &Path) -> bool {
         FileId::at(path) == Some(self.identity)
     }

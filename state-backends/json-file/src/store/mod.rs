@@ -38,8 +38,8 @@ use self::{location::Location, open::Open};
 #[derive(Clone)]
 pub struct JsonFileStore {
     location: Arc<Location>,
-    /// Serializes the threads of this process, which share the descriptor and so the file's lock.
-    /// Async: waiting commands occupy no thread.
+    /// Threads of this process share the descriptor and so the file's lock. Async: waiting commands
+    /// occupy no thread.
     open: Arc<Mutex<Open>>,
     #[cfg(feature = "watch")]
     watchers: Arc<watch::Watchers>,
@@ -65,7 +65,7 @@ impl JsonFileStore {
         }
     }
 
-    /// Checks the text, then creates the lock file and probes that it excludes.
+    /// Checks the text, then probes that the lock excludes.
     pub(crate) async fn prepare(
         &self,
         check: impl Fn(&Path, Option<&[u8]>) -> Result<(), StateError> + Send + 'static,
@@ -79,18 +79,17 @@ impl JsonFileStore {
         .await
     }
 
-    /// Whether a read needs the lock, too, because it reads the clock of the file's server.
+    /// Reads then need the lock, because they read the clock of the file's server.
     pub(crate) fn stamps(&self) -> bool {
         self.location.clock() == Clock::FileServer
     }
 
-    /// Runs `work`, which may change the text, under the lock. Once begun, it completes.
+    /// Once begun, it completes.
     pub(crate) async fn change<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Change<'_>) -> Result<T, StateError> + Send + 'static,
     ) -> Result<T, StateError> {
-        // The timeout includes the wait for this process's commands, so that queued commands share
-        // one.
+        // Includes the wait for this process's commands, so that queued commands share one timeout.
         let wait = self.location.lock_wait();
         let mut open = self.open.clone().lock_owned().await;
         if open.is_probably_quick() {
@@ -114,7 +113,7 @@ impl JsonFileStore {
         blocking(move || location.query(read)).await
     }
 
-    /// Notifies when `revision` returns another number for the text.
+    /// Notifies when `revision` changes.
     #[cfg(feature = "watch")]
     pub(crate) async fn watch(
         &self,

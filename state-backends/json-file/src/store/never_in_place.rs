@@ -2,7 +2,6 @@
 
 use std::{io, path::Path};
 
-/// A file that may be overwritten: none exists.
 #[derive(Debug)]
 pub(crate) enum Overwritable {}
 

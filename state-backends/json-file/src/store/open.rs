@@ -12,32 +12,30 @@ use super::{
     lock::{Held, LockFile},
 };
 
-/// The open files, used by one handle of the process at a time.
+/// Used by one handle of the process at a time.
 #[derive(Debug)]
 pub(crate) struct Open {
     pub(crate) lock: LockFile,
     pub(crate) stored: Stored,
 }
 
-/// The data that the lock protects.
 #[derive(Debug)]
 pub(crate) struct Stored {
     file: TextFile,
     clock: Clock,
     estimate: LatencyEstimate,
-    /// The last texts, kept to reuse their memory.
+    /// Kept to reuse their memory.
     before: Vec<u8>,
     after: Vec<u8>,
 }
 
-/// The input and output of one change.
 #[derive(Debug)]
 pub(crate) struct Change<'a> {
-    /// The text's path, for errors.
+    /// Named in errors.
     pub(crate) path: &'a Path,
-    /// The current text. `None`: there is no file.
+    /// `None`: there is no file.
     pub(crate) before: Option<&'a [u8]>,
-    /// The new text. Empty: nothing is changed.
+    /// Empty: nothing is changed.
     pub(crate) after: &'a mut Vec<u8>,
     /// Microseconds of the store's clock.
     pub(crate) now: u64,
@@ -64,7 +62,6 @@ impl Open {
         Self { lock: location.lock(), stored }
     }
 
-    /// Whether a change probably takes microseconds.
     pub(crate) fn is_probably_quick(&self) -> bool {
         !self.stored.file.is_flushed() && self.stored.estimate.is_quick()
     }

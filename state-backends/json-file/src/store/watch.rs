@@ -27,7 +27,7 @@ use tokio::{
 
 use super::location::Location;
 
-/// Computes a number from the text that differs after each watched change.
+/// A number that differs after each watched change.
 pub(crate) trait RevisionReader:
     FnOnce(&Path, Option<&[u8]>) -> Result<Option<u64>, StateError> + Clone + Send + 'static
 {
@@ -38,13 +38,13 @@ impl<L> RevisionReader for L where
 {
 }
 
-/// Minimum time between two reads: other parts of the file may change often.
+/// Other parts of the file may change often.
 const MIN_READ_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Notifies of every event of the file. `None`: the file cannot be watched any more.
+/// `None`: the file cannot be watched any more.
 type Notifier = Arc<Mutex<Option<Sender<()>>>>;
 
-/// The shared watcher of a file, while a stream uses it.
+/// Exists while a stream uses it.
 #[derive(Debug, Default)]
 pub(crate) struct Watchers(Mutex<Weak<Watcher>>);
 
@@ -59,14 +59,14 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Watchers {
-    /// Starts to watch. May block.
+    /// May block.
     pub(crate) fn watch<L: RevisionReader>(
         &self,
         location: &Arc<Location>,
         read: L,
     ) -> Result<BoxStream<'static, ()>, StateError> {
         let (watcher, receiver) = self.listen(location)?;
-        // Subscribed before this read, so no later change is missed.
+        // Subscribed before this read, so no change is missed.
         let revision = location.query(read.clone())?;
         let watched = Watched { location: location.clone(), read, revision, receiver, watcher };
         Ok(stream::unfold(watched, Watched::next).boxed())
@@ -98,7 +98,6 @@ impl Watcher {
             match event {
                 Ok(event) if is_end(&event, &watched) => *notifier = None,
                 Ok(event) if !concerns(&event, name.as_deref()) => {}
-                // After an error an event may have been missed.
                 _ => notifier.iter().for_each(|notifier| notifier.send_replace(())),
             }
         })?;
@@ -110,19 +109,18 @@ impl Watcher {
         locked(&self.notifier).as_ref().map(Sender::subscribe)
     }
 
-    /// Ends all streams. The next `watch` creates a new watcher.
+    /// The next `watch` creates a new watcher.
     fn end(&self) {
         *locked(&self.notifier) = None;
     }
 }
 
-/// Whether the directory was removed or renamed: no more events will come.
+/// The directory was removed or renamed.
 fn is_end(event: &Event, directory: &Path) -> bool {
     let gone = matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
     gone && event.paths.iter().any(|path| path == directory)
 }
 
-/// Whether an event may have written or replaced the file `name`.
 fn concerns(event: &Event, name: Option<&OsStr>) -> bool {
     let is_of_file = event.paths.iter().any(|path| path.file_name() == name);
     event.need_rescan() || (is_of_file && !matches!(event.kind, EventKind::Access(_)))
@@ -137,7 +135,7 @@ struct Watched<L> {
 }
 
 impl<L: RevisionReader> Watched<L> {
-    /// Waits for a change. `None`: the file cannot be watched any more.
+    /// `None`: the file cannot be watched any more.
     async fn next(mut self) -> Option<((), Self)> {
         loop {
             self.receiver.changed().await.ok()?;
@@ -147,12 +145,12 @@ impl<L: RevisionReader> Watched<L> {
                     self.revision = revision;
                     return Some(((), self));
                 }
-                // The directory is gone. No event reports this while its files are open.
+                // No event reports a removed directory while its files are open.
                 Err(error) if error.kind() == StateErrorKind::NotFound => {
                     self.watcher.end();
                     return None;
                 }
-                // A damaged or locked file is read again after the next event.
+                // A damaged or locked file is read after the next event.
                 _ => {}
             }
             sleep(MIN_READ_INTERVAL).await;

@@ -91,7 +91,6 @@ impl Judge {
         Ok(())
     }
 
-    /// Checks the removal of a task.
     fn goes(&mut self, now: Duration, was: &Task, before: &Dump, after: &Dump) -> Result<(), String> {
         let id = was.id;
         ensure!(was.state.is_ended() && was.notified, "T1: task {id} was {}, and is gone", was.state);

@@ -1,4 +1,4 @@
-//! A dump of a queue at one instant.
+//! A dump of a queue.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -37,7 +37,6 @@ impl Dump {
         self.rows().filter(|x| x.state == State::Leased).count()
     }
 
-    /// Whether tasks of this kind may hold keys.
     pub(super) fn is_open(&self, kind: &Kind) -> bool {
         self.kinds.get(kind).is_some_and(|row| row.open)
     }

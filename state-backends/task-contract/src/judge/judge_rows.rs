@@ -29,7 +29,7 @@ impl Judge {
         }
         for schedule in &after.schedules {
             let last = schedule.last.and_then(|last| after.task(last));
-            // An end within a transaction of the application counts only when it was notified.
+            // An end within a transaction counts, and releases the key, only when it was notified.
             let waits = last.is_some_and(|last| !last.state.is_ended() || !last.notified);
             ensure!(
                 schedule.kept.is_none() || schedule.may_follow || waits || self.rolled_back,
@@ -50,7 +50,6 @@ impl Judge {
         );
         ensure!(is_ended == x.ended.is_some(), "T3: {id} is {} and ended at {:?}", x.state, x.ended);
         ensure!(is_ended || !x.notified && !x.retained, "T7: {id} is {} and its end is notified", x.state);
-        // An end within a transaction releases the key when it is notified.
         let holds = x.holds_name || x.holds_key && x.notified || x.unserved || x.stop.is_some();
         ensure!(!is_ended || !holds, "T6: {id} has ended and holds something: {x:?}");
         let most = x.policy.max_attempts.unwrap_or(u32::MAX);

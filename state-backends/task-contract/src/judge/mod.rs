@@ -1,14 +1,5 @@
-//! Checks every command on stored tasks against the promises: the rows before, the reply, the rows
-//! after. The proofs (fuzzer, simulation) use it; it shares no code with the rules.
-//!
-//! | file | subject |
-//! |---|---|
-//! | `mod.rs` | replies: tokens, batches, rejections |
-//! | `between.rs` | changes of tasks in one command, and the counts |
-//! | `rows.rs` | each row by itself, edges, unique names |
-//! | `keys.rs` | limits and permits of keys |
-//! | `order.rs` | tasks that a step leased, and tasks that it left |
-//! | `dump.rs` | a dump of a queue at one instant |
+//! Checks every command on stored tasks against the promises: rows before, reply, rows after.
+//! Fuzzer and simulation use it; it shares no code with the rules.
 
 mod between;
 mod dump;
@@ -30,7 +21,6 @@ use crate::{
 
 pub use dump::Dump;
 
-/// Returns an error with this text unless the condition holds.
 macro_rules! ensure {
     ($holds:expr, $($text:tt)*) => {
         if !$holds {
@@ -40,7 +30,7 @@ macro_rules! ensure {
 }
 use ensure;
 
-/// Whether the task was cancelled while it ran, and its run was asked to stop.
+/// Whether a run was asked to stop by a cancellation.
 fn is_cancelled(x: &Task) -> bool {
     x.state == State::Leased && x.stop == Some(Stop::Cancel)
 }
@@ -54,30 +44,22 @@ pub struct Judge {
     only_outages: bool,
     overlap: Overlap,
     rolled_back: bool,
-    /// Limits of single keys, by the commands.
     key_limits: BTreeMap<String, u32>,
-    /// Whether the last step left maintenance, or a limit was changed since.
     needs_rebalancing: bool,
-    /// Every issued lease.
     given: HashSet<(TaskId, Token)>,
-    /// Every run that a worker began.
     begun: HashSet<(TaskId, Token)>,
     /// Runs that may have had effects, by task and generation.
     runs: HashMap<(TaskId, u32), u32>,
     /// Tasks and generations that were leased.
     started: HashSet<(TaskId, u32)>,
     obeyed: HashSet<(WorkerId, u64)>,
-    /// Tasks that were removed.
     gone: BTreeSet<TaskId>,
-    /// Tasks whose adding was acknowledged.
     accepted: BTreeSet<TaskId>,
     /// New tasks that replaced the holder of their unique name.
     absorbed: HashSet<TaskId>,
-    /// When a task was first seen ended, in true time.
+    /// Measured in true time, since the beginning.
     ended: HashMap<TaskId, Duration>,
-    /// Positions of tasks, by the commands that added them.
     positions: HashMap<TaskId, u32>,
-    /// Nominal instants and their tasks.
     nominal: BTreeMap<Micros, TaskId>,
     ever: HashMap<(Kind, Counted), u64>,
     tasks: usize,
@@ -86,7 +68,7 @@ pub struct Judge {
 #[allow(clippy::missing_errors_doc, reason = "an error is always the promise that is broken")]
 impl Judge {
     /// A judge of a new queue. `only_outages`: the only faults are an unreachable store and clock
-    /// steps forward, so no lease may end. `overlap`: the setting of all schedules.
+    /// steps forward, so no lease may end. `overlap`: of all schedules.
     pub fn new(only_outages: bool, overlap: Overlap) -> Self {
         Self { only_outages, overlap, ..Self::default() }
     }
@@ -106,7 +88,7 @@ impl Judge {
         self.nominal.keys().copied()
     }
 
-    /// The store was rolled back to `now`. From here on only promises that such a store can keep
+    /// The store was rolled back to `now`: from here on only promises that such a store can keep
     /// are checked. Acknowledged tasks that are still stored stay acknowledged.
     pub fn rolled_back(&mut self, now: &Dump) {
         self.rolled_back = true;
@@ -121,8 +103,8 @@ impl Judge {
         self.rolled_back
     }
 
-    /// A producer has received these replies. A task that is not stored `now` was added before the
-    /// store lost it.
+    /// A producer has received these replies. A task not stored `now` was added before the store
+    /// lost it.
     pub fn accepted(&mut self, added: &[Added], now: &Dump) {
         let added = added.iter().filter(|added| !matches!(added, Added::Again(_))).map(|added| added.id());
         let is_lost = |id: &TaskId| self.rolled_back && !now.tasks.contains_key(id);
@@ -144,8 +126,7 @@ impl Judge {
         Ok(())
     }
 
-    /// Checks a queue without further faults: every task has ended, and acknowledged ones were
-    /// stored.
+    /// Checks a queue without further faults: every task has ended; acknowledged ones were stored.
     pub fn ending(&self, last: &Dump) -> Result<(), String> {
         let left = last.rows().find(|x| !x.state.is_ended() || !x.notified);
         ensure!(left.is_none(), "T3: a task is left: {left:?}");
@@ -235,7 +216,6 @@ impl Judge {
         self.whole(now, before, after, None)
     }
 
-    /// Checks all that must hold after every write.
     fn whole(
         &mut self,
         now: Duration,
@@ -270,7 +250,6 @@ impl Judge {
             );
             if matches!(one, Added::Replaced(_)) {
                 self.absorbed.insert(new.id);
-                // The old content is gone, and the new one has not run.
                 self.runs.retain(|(of, _), _| *of != id);
             }
             let (was, is) = (before.tasks.contains_key(&id), after.tasks.contains_key(&id));

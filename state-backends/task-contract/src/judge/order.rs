@@ -5,10 +5,10 @@ use interval_queue_contract::Micros;
 use super::{Dump, Judge, Outcome, ensure};
 use crate::{Added, Command, Leased, Reply, State, Step, Stepped, Task, TaskId};
 
-/// Longest poll interval of a worker that lacks tasks while there is a backlog.
+/// Of a worker that lacks tasks while there is a backlog.
 const POLL_INTERVAL: Micros = Micros::from_millis(1_000);
 
-/// The promised order, from commands alone: only the order of adding breaks a tie.
+/// From commands alone; only the order of adding breaks a tie.
 pub(super) type Rank = (i64, Micros, u32, TaskId);
 
 impl Judge {
@@ -75,7 +75,6 @@ impl Judge {
         Ok(())
     }
 
-    /// Records the positions of the tasks that a command adds.
     pub(super) fn place(&mut self, before: &Dump, command: &Command, outcome: &Outcome) {
         let is_new = |id: &TaskId| !before.tasks.contains_key(id);
         match (command, outcome) {

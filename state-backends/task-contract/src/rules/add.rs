@@ -1,5 +1,5 @@
-//! Adding decides no gate at which another task waits, so that an open transaction of an
-//! application blocks no task.
+//! Adding decides no gate at which another task waits, so that an application's open transaction
+//! blocks no task.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +19,7 @@ impl<R: Rows> Work<'_, R> {
     /// Adds all tasks or none. `nominal`: the instants of tasks that a schedule makes.
     pub(super) fn add_all(&mut self, add: &Add, nominal: &[Nominal]) -> Result<Vec<Added>, R::Error> {
         let mut added = Vec::with_capacity(add.tasks.len());
-        // For each task kept out by its unique name, the stored task in its place.
+        // For each task kept out by its unique name, the stored task.
         let mut stands: HashMap<TaskId, TaskId> = HashMap::new();
         for (position, (at, new)) in (add.sequence..).zip(add.tasks.iter().enumerate()) {
             let one = self.add_one(new, add.age, position, nominal.get(at), &stands)?;
@@ -68,7 +68,7 @@ impl<R: Rows> Work<'_, R> {
             if self.rows.task(up)?.is_none_or(|up| up.state == State::Purged) {
                 return Err(refused(Refusal::NoUpstream(new.id, up)));
             }
-            // A stored task may be in place of several upstreams.
+            // A stored task may replace several upstreams.
             if !named.insert(up) {
                 continue;
             }
@@ -88,8 +88,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(Added::New(new.id))
     }
 
-    /// Keeps the id of a task that replaced another one: a repeated `add` neither replaces again,
-    /// nor adds it after the end.
+    /// Keeps the id of a task that replaced another one: a repeated `add` must not replace again,
+    /// nor add it after the end.
     fn remember_replacing(
         &mut self,
         new: &NewTask,
@@ -114,7 +114,7 @@ impl<R: Rows> Work<'_, R> {
 
     fn made_of(&self, new: &NewTask, nominal: Option<&Nominal>) -> Task {
         let added = self.adding_time();
-        // A task without delay does not wait if the clock steps back before it is admitted.
+        // So that it does not wait if the clock steps back before admission.
         let at_once = new.not_before == When::default();
         let not_before = if at_once { Micros::ZERO } else { new.not_before.on(self.now) };
         let mut task = Task {
@@ -148,11 +148,10 @@ impl<R: Rows> Work<'_, R> {
         x.due = self.due(x, x.not_before);
     }
 
-    /// Sort key of a task that may start from `not_before` on.
     pub(super) fn due(&self, x: &Task, not_before: Micros) -> i64 {
         let from = i64::try_from(x.added.max(not_before).get()).unwrap_or(i64::MAX);
         let ageing = i64::try_from(self.queue.settings.ageing.get()).unwrap_or(i64::MAX);
-        // Some stores have no exact integers beyond those of a time.
+        // Some stores have no larger exact integers.
         from.saturating_sub(i64::from(x.priority).saturating_mul(ageing)).min(Micros::MAX.get().cast_signed())
     }
 

@@ -44,7 +44,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(Reply::Changed(self.queue.settings.clone()))
     }
 
-    /// Adds the differences instead of writing the counts, because concurrent commands add theirs.
+    /// Adds differences, because concurrent commands add to the counts.
     fn recount(&mut self) -> Result<Reply, R::Error> {
         let corrected = self.rows.miscounted()?;
         for Corrected { kind, state, before, counted } in &corrected {
@@ -115,7 +115,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(())
     }
 
-    /// Runs beyond a page fail in the maintenance of the next steps, as those of any dead worker.
+    /// Runs beyond a page fail in the maintenance of the next steps.
     fn declare_lost(&mut self, worker: WorkerId) -> Result<(), R::Error> {
         let Some(lost) = self.rows.presence(worker)?.filter(|presence| !presence.cleared) else {
             return Err(refused(Refusal::NoWorker(worker)));
@@ -132,7 +132,6 @@ impl<R: Rows> Work<'_, R> {
         Ok(())
     }
 
-    /// Makes full maintenance due in the next step.
     fn request_maintenance(&mut self) {
         self.queue().maintenance_due = true;
         self.notifies = true;

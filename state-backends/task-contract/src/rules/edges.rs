@@ -4,8 +4,7 @@ use super::Work;
 use crate::{Edge, EdgeState, Rows, State, Task};
 
 impl<R: Rows> Work<'_, R> {
-    /// Notifies downstreams of the end of `x`. Returns false if the budget is spent and some are
-    /// left.
+    /// Returns false if the budget is spent and some are left.
     pub(super) fn notify_downstreams(&mut self, x: &Task, budget: &mut u32) -> Result<bool, R::Error> {
         let x = &self.let_go(x)?;
         let edges = self.rows.unnotified_from(x.id, x.generation, *budget)?;
@@ -24,8 +23,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(true)
     }
 
-    /// Checks an added task's upstreams for the first time. Returns false if they exceed the
-    /// budget.
+    /// Checks upstreams for the first time. Returns false if they exceed the budget.
     pub(super) fn check_upstreams(&mut self, x: &Task, budget: &mut u32) -> Result<bool, R::Error> {
         for edge in self.rows.edges_to(x.id, Some(EdgeState::New), None, *budget)? {
             *budget -= 1;
@@ -57,7 +55,6 @@ impl<R: Rows> Work<'_, R> {
         self.rows.put_edge(&Edge { state: edge.after(up.state), generation: up.generation, ..edge.clone() })
     }
 
-    /// Cancels a task with a cut edge; admits one without pending edges.
     pub(super) fn admit_or_cancel(&mut self, x: Task) -> Result<(), R::Error> {
         if let Some(cut) = self.rows.edges_to(x.id, Some(EdgeState::Cut), None, 1)?.first() {
             let why = format!("its upstream {} did not end well", cut.up);

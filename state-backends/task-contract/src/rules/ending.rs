@@ -12,14 +12,10 @@ const CANCELLED: &str = "it was cancelled";
 const CANCELLED_LATE: &str = "it was cancelled; its run finished after it was asked to stop";
 pub(super) const OVERDUE: &str = "its deadline has passed";
 
-/// The outcome of a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Completed {
-    /// Applied as the worker reported.
     Obeyed,
-    /// The result is too large: the run has failed.
     Refused,
-    /// The token is not in force: nothing was changed.
     Lost,
 }
 
@@ -87,7 +83,6 @@ impl<R: Rows> Work<'_, R> {
         Ok(Completed::Obeyed)
     }
 
-    /// A failure that counts: retry later, or fail for good.
     pub(super) fn run_failed(&mut self, x: Task, why: &str, end: AttemptEnd) -> Result<(), R::Error> {
         let policy = self.policy(&x);
         let failures = x.failures.saturating_add(1);
@@ -99,7 +94,7 @@ impl<R: Rows> Work<'_, R> {
             _ if failures >= policy.max_attempts => return self.end_as(&x, after, State::Failed),
             _ => {}
         }
-        // The task of a dead worker has waited for a lease already.
+        // It has waited for a lease already.
         after.not_before =
             if end == AttemptEnd::Died { after.not_before.min(self.now) } else { self.now + wait };
         after.remember(end, self.now);
@@ -107,7 +102,7 @@ impl<R: Rows> Work<'_, R> {
         self.again(&x, after)
     }
 
-    /// The end of a run whose worker is lost: a failure, unless the run may not have begun.
+    /// A failure, unless the run may not have begun.
     pub(super) fn worker_lost(&mut self, x: Task, why: &str) -> Result<(), R::Error> {
         if x.prefetched {
             self.give_back(x, AttemptEnd::Lost, None)
@@ -129,8 +124,7 @@ impl<R: Rows> Work<'_, R> {
         self.again(&x, after)
     }
 
-    /// An uncounted end, after which the task keeps its `due`. From `MAX_RETURNS` in a row on it
-    /// backs off with an error.
+    /// The task keeps its `due`. From `MAX_RETURNS` in a row on it backs off with an error.
     pub(super) fn give_back(&mut self, x: Task, end: AttemptEnd, why: Option<&str>) -> Result<(), R::Error> {
         match x.stop {
             Some(Stop::Cancel) => return self.end_cancelled(&x, Some(end), ""),
@@ -163,8 +157,7 @@ impl<R: Rows> Work<'_, R> {
         self.admit(before, x)
     }
 
-    /// Cancels a task whose run was asked to stop, however the run ended. The history keeps how; a
-    /// result stays stored.
+    /// However the run ended: the history keeps how, and a result stays stored.
     fn end_cancelled(&mut self, x: &Task, end: Option<AttemptEnd>, why: &str) -> Result<(), R::Error> {
         let mut after = Task { error: (!why.is_empty()).then(|| cut(why)), ..x.clone() };
         if let Some(end) = end {
@@ -175,7 +168,6 @@ impl<R: Rows> Work<'_, R> {
         self.end_as(x, after, State::Cancelled)
     }
 
-    /// Ends a task and releases what it held.
     pub(super) fn end(&mut self, x: &Task, state: State, error: Option<&str>) -> Result<(), R::Error> {
         let mut after = x.clone();
         if let Some(error) = error {
@@ -195,7 +187,7 @@ impl<R: Rows> Work<'_, R> {
         self.free(before, &x)
     }
 
-    /// Writes the end of a task, and no other row but counts.
+    /// Writes no other row but counts.
     pub(super) fn save_end(&mut self, before: &Task, mut x: Task, state: State) -> Result<Task, R::Error> {
         x.state = state;
         (x.ended, x.ended_lease_clock) = (Some(self.now), Some(self.lease_clock));
@@ -211,7 +203,6 @@ impl Task {
         self.state == State::Leased && self.worker == Some(worker) && self.token == token
     }
 
-    /// Adds the ended run to the history.
     pub(super) fn remember(&mut self, end: AttemptEnd, now: Micros) {
         let error = matches!(end, AttemptEnd::Error | AttemptEnd::Retry | AttemptEnd::Died)
             .then(|| self.error.clone());

@@ -1,4 +1,4 @@
-//! Schedules: each nominal instant makes its tasks exactly once, whichever worker makes them.
+//! Schedules: each nominal instant makes its tasks exactly once, whichever worker fires it.
 
 use super::{Work, refused};
 use crate::{Add, Fire, Fired, NewSchedule, Nominal, Overlap, Refusal, Reply, Rows, Schedule, Task, TaskId};
@@ -52,13 +52,11 @@ impl<R: Rows> Work<'_, R> {
         Ok(Reply::Fired(fired))
     }
 
-    /// Whether the last task of the schedule has not ended.
     pub(super) fn last_runs(&mut self, schedule: &Schedule) -> Result<bool, R::Error> {
         let last = schedule.last.map(|last| self.rows.task(last)).transpose()?.flatten();
         Ok(last.is_some_and(|last| !last.state.is_ended()))
     }
 
-    /// Lets a kept instant follow if `ended` is the last task of its schedule.
     pub(super) fn release_kept_instant(&mut self, ended: &Task) -> Result<(), R::Error> {
         let Some(nominal) = &ended.schedule else { return Ok(()) };
         if let Some(schedule) = self.rows.schedule(&nominal.schedule)?

@@ -3,7 +3,6 @@
 use super::Work;
 use crate::{Event, FOLLOWED, Follow, Followed, Following, KEEP_EVENTS, Mark, Rows, Task};
 
-/// Maximum number of events that one command removes.
 const MAX_FORGOTTEN_EVENTS: u32 = 2_000;
 
 impl<R: Rows> Work<'_, R> {
@@ -29,8 +28,7 @@ impl<R: Rows> Work<'_, R> {
             let mark = Mark { number: self.rows.last_event()?, at: now };
             return Ok(Followed { events: Vec::new(), mark, missed: false });
         };
-        // The last event is removed last. A lower number than the follower's means that the store
-        // was rolled back.
+        // Removed last: a lower number than the follower's means that the store was rolled back.
         let last = self.rows.last_event()?;
         if (1..after.number).contains(&last) {
             return Ok(Followed { events: Vec::new(), mark: Mark { number: last, at: now }, missed: true });

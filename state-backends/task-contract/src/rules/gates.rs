@@ -1,15 +1,14 @@
-//! The gates in their order: edges, time, key. And the permits of keys.
+//! The gates in their order (edges, time, key), and the permits of keys.
 
 use super::Work;
 use crate::{EdgeState, Key, KeyRow, Rows, State, Task};
 
-/// Maximum number of permits of a key that a command grants or withdraws; maintenance does the
-/// rest.
+/// Per key; maintenance does the rest.
 const MAX_PERMITS_PER_COMMAND: u32 = 8;
 
 impl<R: Rows> Work<'_, R> {
-    /// Moves a task, stored as `before`, through its gates as far as it gets. Permits that it
-    /// releases go to other tasks.
+    /// Moves a task, stored as `before`, as far as it gets. Permits that it releases go to other
+    /// tasks.
     pub(super) fn admit(&mut self, before: &Task, mut x: Task) -> Result<(), R::Error> {
         x.unserved = false;
         x.state = if x.has_edges && self.rows.has_pending(x.id)? {
@@ -29,14 +28,13 @@ impl<R: Rows> Work<'_, R> {
         self.free(before, &x)
     }
 
-    /// Grants the permit that the task released. An ordered task that no longer waits may also have
-    /// blocked others.
+    /// Grants the permit that the task released. An ordered task may also have blocked others.
     pub(super) fn free(&mut self, before: &Task, after: &Task) -> Result<(), R::Error> {
         match &before.key {
             Some(key) if before.holds_key && !(after.holds_key && after.key == before.key) => {
                 self.rebalance_some(key)
             }
-            // An ordered task waits until it can be the only holder, and blocks the tasks after it.
+            // An ordered task waits until it can be the only holder, and blocks later tasks.
             Some(key)
                 if before.ordered && before.state == State::Blocked && after.state != State::Blocked =>
             {
@@ -68,7 +66,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(own.unwrap_or(self.queue.settings.key_limit).into())
     }
 
-    /// The key limit as it applies to `x`: an ordered task must be the only holder.
+    /// An ordered task must be the only holder.
     fn limit_for(&mut self, key: &Key, base: u64, x: &Task) -> Result<u64, R::Error> {
         let is_alone = base > 1 && (x.ordered || self.rows.has_ordered_holder(key)?);
         Ok(if is_alone { 1 } else { base })
@@ -89,8 +87,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(())
     }
 
-    /// Grants permits to the most urgent tasks. A ready task gives way to a more urgent one, an
-    /// ordered one that has not begun to one added before it. Returns false if more is left to do.
+    /// A ready task gives way to a more urgent one, an ordered one that has not begun to one added
+    /// before it. Returns false if more is left to do.
     pub(super) fn rebalance(&mut self, key: &Key, budget: &mut u32) -> Result<bool, R::Error> {
         let base = self.key_limit(key)?;
         while *budget > 0 {
@@ -112,7 +110,7 @@ impl<R: Rows> Work<'_, R> {
                 |last: &&Task| base > 0 && !has_begun(last) && last.key_order() > first.key_order();
             if held >= self.limit_for(key, base, &first)? {
                 let Some(last) = last.as_ref().filter(gives_way) else { return Ok(true) };
-                // With more holders than the limit, withdrawing one permit makes no room.
+                // With more holders than the limit, one withdrawn permit makes no room.
                 if held > self.limit_for(key, base, &first)? {
                     return Ok(true);
                 }

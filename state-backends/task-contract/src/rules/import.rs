@@ -6,10 +6,9 @@ use super::{Work, refused};
 use crate::{Added, Edge, EdgeState, Imported, Refusal, Reply, Rows, State, Task, TaskId};
 
 impl<R: Rows> Work<'_, R> {
-    /// Imports all tasks or none.
     pub(super) fn import(&mut self, tasks: &[Imported]) -> Result<Reply, R::Error> {
         let mut added = Vec::with_capacity(tasks.len());
-        // For each task kept out by its unique name, the stored task in its place.
+        // For each task kept out by its unique name, the stored task.
         let mut stands: HashMap<TaskId, TaskId> = HashMap::new();
         for one in tasks {
             let id = one.task.id;
@@ -40,7 +39,7 @@ impl<R: Rows> Work<'_, R> {
         let mut named = HashSet::with_capacity(one.edges.len());
         for edge in &one.edges {
             let of = *stands.get(&edge.up).unwrap_or(&edge.up);
-            // A stored task may be in place of several upstreams.
+            // A stored task may replace several upstreams.
             if !named.insert(of) {
                 continue;
             }

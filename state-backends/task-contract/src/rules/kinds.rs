@@ -1,5 +1,5 @@
-//! Which kinds may hold keys. Tasks of a paused kind, or one that no worker handles, become
-//! unserved: they neither hold nor compete for keys, and block no other task.
+//! Which kinds may hold keys. Tasks of a paused or unhandled kind become unserved: they neither
+//! hold nor compete for keys, and block no task.
 
 use interval_queue_contract::Micros;
 
@@ -11,11 +11,11 @@ impl<R: Rows> Work<'_, R> {
         Ok(self.rows.kind(kind)?.is_some_and(|row| row.open))
     }
 
-    /// Records that a worker handles its kinds. Returns those that are not paused.
+    /// Returns the kinds that are not paused.
     pub(super) fn serve(&mut self, step: &Step) -> Result<Vec<Kind>, R::Error> {
         let until = self.lease_clock + step.lease;
-        // Written when a quarter of the lease has passed: a kind counts as handled for three
-        // quarters of a lease at least.
+        // Written when a quarter of the lease has passed: a kind counts as handled for at least
+        // three quarters.
         let soon = self.lease_clock + Micros::new(step.lease.get() / 4 * 3);
         let mut served = Vec::with_capacity(step.kinds.len());
         for kind in &step.kinds {
@@ -42,8 +42,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(served)
     }
 
-    /// Closes kinds that no worker handles, and moves the tasks of opened and closed kinds. Returns
-    /// false if more is left to do.
+    /// Returns false if more is left to do.
     pub(super) fn rebalance_kinds(&mut self, budget: &mut u32) -> Result<bool, R::Error> {
         let mut is_all = true;
         for mut row in self.rows.kinds()? {
@@ -64,7 +63,7 @@ impl<R: Rows> Work<'_, R> {
             };
             for x in some {
                 *budget -= 1;
-                // A task that gave way is blocked by now, and becomes unserved when it is the first
+                // A task that gave way is blocked by now; it becomes unserved when it is the first
                 // of its key.
                 let Some(x) = self.rows.task(x.id)?.filter(|x| x.unserved || x.state == State::Ready) else {
                     continue;

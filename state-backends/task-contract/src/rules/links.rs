@@ -8,7 +8,6 @@ use crate::{
 };
 
 impl<R: Rows> Work<'_, R> {
-    /// The upstream of a `Link`.
     pub(super) fn linked_to(&mut self, verb: &Verb) -> Result<Option<Task>, R::Error> {
         let Verb::Link(edge) = verb else { return Ok(None) };
         match self.rows.task(edge.up)?.filter(|up| up.state != State::Purged) {
@@ -17,7 +16,6 @@ impl<R: Rows> Work<'_, R> {
         }
     }
 
-    /// Whether the edge to link exists already, or the edge to unlink does not.
     pub(super) fn is_linked_so(&mut self, verb: &Verb, down: TaskId) -> Result<bool, R::Error> {
         Ok(match verb {
             Verb::Link(edge) => self.edge(edge.up, down)?.is_some(),
@@ -26,14 +24,13 @@ impl<R: Rows> Work<'_, R> {
         })
     }
 
-    /// Whether an edge from `up` to `x`, which has `edges` upstreams, fits and closes no cycle.
+    /// `edges`: the upstreams of `x`.
     pub(super) fn may_wait_for(&mut self, x: &Task, edges: u32, up: &Task) -> Result<bool, R::Error> {
         let makes_a_cycle = x.id == up.id || up.has_edges && self.is_waited_for_by(x.id, up.id)?;
         Ok(!makes_a_cycle && edges < MAX_EDGES as u32)
     }
 
-    /// Whether `other` waits or waited for `x`, also through other tasks. True if the search gets
-    /// too large.
+    /// Also through other tasks. True if the search gets too large.
     fn is_waited_for_by(&mut self, x: TaskId, other: TaskId) -> Result<bool, R::Error> {
         let (mut seen, mut left) = (HashSet::from([x]), vec![x]);
         while let Some(of) = left.pop() {
@@ -53,7 +50,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(false)
     }
 
-    /// Sends the task back to its first gate; its permit goes to others.
+    /// Its permit goes to others.
     pub(super) fn link(&mut self, x: Task, edge: &NewEdge) -> Result<(), R::Error> {
         let NewEdge { up, name, on_failure } = edge.clone();
         self.rows.insert_edge(&Edge {
@@ -67,7 +64,6 @@ impl<R: Rows> Work<'_, R> {
         self.back_to_edges(x)
     }
 
-    /// Sends a task with an unchecked edge back to its first gate.
     pub(super) fn back_to_edges(&mut self, x: Task) -> Result<(), R::Error> {
         self.notifies = true;
         let mut after = Task { has_edges: true, ..x.clone() };

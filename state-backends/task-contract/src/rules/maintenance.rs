@@ -28,8 +28,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(!(is_maintained && is_notified))
     }
 
-    /// Takes back the tasks of workers whose lease has ended. The worker of this step
-    /// lives: it has just reported its tasks.
+    /// The worker of this step lives: it has just reported its tasks.
     fn fail_tasks_of_dead_workers(&mut self, living: WorkerId, budget: &mut u32) -> Result<bool, R::Error> {
         let ended = self.rows.ended_presences(self.lease_clock, false, *budget)?;
         for dead in ended.into_iter().filter(|dead| dead.worker != living) {
@@ -63,7 +62,6 @@ impl<R: Rows> Work<'_, R> {
         Ok(*budget > 0)
     }
 
-    /// Rebalances keys after changes of limits.
     fn rebalance_keys(&mut self, budget: &mut u32) -> Result<bool, R::Error> {
         for row in self.rows.keys_to_rebalance(*budget)? {
             if !self.rebalance(&row.key, budget)? {
@@ -100,7 +98,7 @@ impl<R: Rows> Work<'_, R> {
                 return Ok(true);
             }
             for x in some {
-                // Spent even if there is nothing to notify, so that the loop always ends.
+                // Spent even without downstreams, so that the loop always ends.
                 *budget = budget.saturating_sub(1);
                 // An earlier notification may have changed this task.
                 let Some(x) = self.rows.task(x.id)?.filter(|x| x.state.is_ended() && !x.notified) else {
@@ -114,7 +112,6 @@ impl<R: Rows> Work<'_, R> {
         Ok(false)
     }
 
-    /// Removes tasks past their retention, and workers that died long ago.
     fn forget(&mut self, budget: &mut u32) -> Result<bool, R::Error> {
         let (now, lease_clock, keep) = (self.now, self.lease_clock, self.queue.settings.keep);
         if self.hour_passed {
@@ -130,7 +127,7 @@ impl<R: Rows> Work<'_, R> {
                 }
             }
             for x in old {
-                // A clock step made this task and all later ones look old.
+                // After a clock step this task and all later ones look old.
                 if x.ended_lease_clock.is_some_and(|ended| ended + KEEP_IDS > lease_clock) {
                     break;
                 }
@@ -154,7 +151,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(of_state.map(|(.., number)| number).sum())
     }
 
-    /// An ended task is removed after its downstreams, which may need its result again.
+    /// Removed after its downstreams, which may need its result again.
     fn forget_task(&mut self, x: &Task, budget: &mut u32) -> Result<bool, R::Error> {
         if !self.rows.edges_from(x.id, None, 1)?.is_empty() {
             self.save(x, &Task { retained: true, ..x.clone() })?;

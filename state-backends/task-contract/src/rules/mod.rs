@@ -98,15 +98,14 @@ pub fn apply_with_budget<R: Rows>(
 /// [`Done`](crate::Outcome::Done) or [`Failed`](crate::Outcome::Failed).
 ///
 /// The transaction may stay open for long. So only the task's row, its result and counts are
-/// written, no gate is decided at which another task waits, and the task keeps its key. The next
-/// step's maintenance does the rest.
+/// written, no gate of another task is decided, and the task keeps its key. The next step's
+/// maintenance does the rest.
 ///
 /// # Errors
 ///
-/// [`Superseded`][superseded]: the token is not in force, or the run was asked to
-/// stop because its task was cancelled; the application must roll back.
-/// [`Invalid`][invalid]: another outcome, or a result that is too large. Otherwise
-/// the store failed. The store must undo what was written.
+/// [`Superseded`][superseded]: the token is not in force, or the run was asked to stop because its
+/// task was cancelled; the application must roll back. [`Invalid`][invalid]: another outcome, or a
+/// result that is too large. Otherwise the store failed. The store must undo what was written.
 ///
 /// [superseded]: interval_queue_contract::StateErrorKind::Superseded
 /// [invalid]: interval_queue_contract::StateErrorKind::Invalid
@@ -123,8 +122,8 @@ pub fn complete_within<R: Rows>(
     Ok(completed)
 }
 
-/// Gives a waiting task the content of `new`, as if added so; its id, time of adding and upstreams
-/// stay. For stores whose tasks people edit. Returns false, and changes nothing, if at most the
+/// Gives a waiting task the content of `new`, as if added so, for stores whose tasks people edit;
+/// id, time of adding and upstreams stay. Returns false, and changes nothing, if at most the
 /// payload differs, or if the task runs, has ended or is not stored.
 ///
 /// # Errors
@@ -141,8 +140,7 @@ pub fn edit<R: Rows>(rows: &mut R, now: Micros, new: &NewTask) -> Result<bool, R
     Ok(is_edited)
 }
 
-/// The error of a command on a queue that is not stored. A store without tables returns it for
-/// every read.
+/// The error of a command on a missing queue; of a store without tables, for every read.
 pub fn no_queue() -> StateError {
     Refusal::NoQueue.into()
 }
@@ -168,9 +166,8 @@ fn new_queue(now: Micros) -> Queue {
 
 struct Work<'a, R> {
     rows: &'a mut R,
-    /// The store's clock.
     now: Micros,
-    /// Maintenance budget of a step, in rows.
+    /// Rows of maintenance per step.
     budget: u32,
     /// See `clock.rs`.
     lease_clock: Micros,
@@ -179,13 +176,11 @@ struct Work<'a, R> {
     queue: Queue,
     queue_changed: bool,
     is_new: bool,
-    /// Whether this step does full maintenance; other steps only notify downstreams.
+    /// Other steps only notify downstreams.
     maintains: bool,
-    /// Whether this is the first step of an hour.
     hour_passed: bool,
     /// Tasks that became ready and still are.
     readied: BTreeSet<TaskId>,
-    /// Change of the number of leased tasks.
     more_leased: i64,
     /// Whether a task with downstreams to notify has ended since maintenance.
     unnotified: bool,
@@ -225,14 +220,12 @@ impl<'a, R: Rows> Work<'a, R> {
         Ok(())
     }
 
-    /// Writes a new task, its count and its event.
     fn insert(&mut self, task: &Task, payload: &Json) -> Result<(), R::Error> {
         self.rows.count(&task.kind, Counted::Now(task.state), 1)?;
         self.note(None, task)?;
         self.rows.insert(task, payload)
     }
 
-    /// Writes a task, stored as `before`, with counts and event.
     fn save(&mut self, before: &Task, after: &Task) -> Result<(), R::Error> {
         let mut after = Cow::Borrowed(after);
         if after.state == State::Ready && matches!(before.state, State::Waiting | State::Blocked) {
@@ -253,7 +246,6 @@ impl<'a, R: Rows> Work<'a, R> {
         self.rows.put(before, after)
     }
 
-    /// Counts a span that ends now.
     fn took(&mut self, x: &Task, span: Span, since: Micros) -> Result<(), R::Error> {
         let parts = Took::of(span, self.now - since, self.now);
         parts
@@ -262,18 +254,15 @@ impl<'a, R: Rows> Work<'a, R> {
             .try_for_each(|(took, more)| self.rows.took(&x.kind, took, more))
     }
 
-    /// Counts an occurrence of now.
     fn count_occurrence(&mut self, kind: &Kind, occurrence: Occurrence) -> Result<(), R::Error> {
         self.rows.took(kind, Took::occurrence(occurrence, self.now), 1)
     }
 
-    /// Counts an added task.
     fn count_added(&mut self, kind: &Kind) -> Result<(), R::Error> {
         self.rows.count(kind, Counted::EverAdded, 1)?;
         self.count_occurrence(kind, Occurrence::Added)
     }
 
-    /// Counts a task that has ended in this state.
     fn count_end(&mut self, kind: &Kind, state: State) -> Result<(), R::Error> {
         let (ever, occurrence) = match state {
             State::Done => (Counted::EverDone, Occurrence::Done),
@@ -285,12 +274,11 @@ impl<'a, R: Rows> Work<'a, R> {
         self.count_occurrence(kind, occurrence)
     }
 
-    /// Counts a run that its worker has ended.
     fn has_run(&mut self, x: &Task) -> Result<(), R::Error> {
         self.took(x, Span::Run, x.leased.unwrap_or(self.now))
     }
 
-    /// Whether `max_running` was reached before this command, and is not now.
+    /// Whether `max_running` was reached before this command, and no longer is.
     fn has_made_room(&mut self) -> Result<bool, R::Error> {
         match self.queue.settings.max_running {
             Some(limit) if self.more_leased < 0 => {

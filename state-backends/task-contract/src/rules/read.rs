@@ -13,10 +13,10 @@ use crate::{
 /// Maximum number of edges, inputs and held tasks per reply.
 pub const MAX_LISTED_ROWS: u32 = 100;
 
-/// Number of the most urgent ready tasks among which an overview finds the oldest.
+/// Among these most urgent ready tasks an overview finds the oldest.
 const HEAD_LEN: u32 = 20;
 
-/// All workers, read at most once per command.
+/// Read at most once per command.
 type Living = Option<Vec<Presence>>;
 
 impl<R: Rows> Work<'_, R> {
@@ -48,7 +48,7 @@ impl<R: Rows> Work<'_, R> {
             Read::Workers => {
                 let mut workers = Vec::new();
                 let now = self.now;
-                // Maintenance may not have removed older ones yet.
+                // Maintenance may not have removed older ones.
                 let is_shown = |x: &Presence| x.busy || x.seen + x.lease + KEEP_PRESENCE >= now;
                 for presence in self.rows.presences()?.into_iter().filter(is_shown) {
                     let holds = self
@@ -169,7 +169,6 @@ impl<R: Rows> Work<'_, R> {
         Ok(Some(why))
     }
 
-    /// Whether the lease of the task's worker has ended.
     fn is_lost(&mut self, x: &Task) -> Result<bool, R::Error> {
         let Some(worker) = x.worker else { return Ok(true) };
         Ok(self.rows.presence(worker)?.is_none_or(|presence| presence.ends <= self.lease_clock))
@@ -226,7 +225,7 @@ impl<R: Rows> Work<'_, R> {
     }
 }
 
-/// Why no worker takes a ready task. `None`: one does, or there is no worker.
+/// `None`: one does, or there is no worker.
 fn none_takes<'a>(workers: impl Iterator<Item = &'a Presence>, x: &Task) -> Option<Why> {
     let (mut lowest, mut is_full) = (None, false);
     for worker in workers {

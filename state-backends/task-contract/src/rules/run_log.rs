@@ -4,8 +4,7 @@ use super::{Work, refused};
 use crate::{Event, LogLine, Refusal, Rows, RunLog, State, Task, TaskId, Token, WorkerId, log};
 
 impl<R: Rows> Work<'_, R> {
-    /// Stores the lines of a run. They count also after the end of the run, until the task is
-    /// leased again or purged.
+    /// Lines count also after the end of the run, until the task is leased again or purged.
     pub(super) fn write_log(&mut self, worker: WorkerId, new: &RunLog) -> Result<(), R::Error> {
         let is_of_run =
             |x: &Task| x.worker == Some(worker) && x.token == new.token && x.state != State::Purged;

@@ -6,11 +6,11 @@ use crate::{
     Tally, Task,
 };
 
-/// Selected tasks, and the position after which the next command goes on. `None`: there are no more.
+/// Selected tasks, and the position after which the next command goes on. `None`: no more.
 pub(super) type Selected = (Vec<Task>, Option<Cursor>);
 
 impl<R: Rows> Work<'_, R> {
-    /// The first selected tasks after a position, of those within reach of one command.
+    /// Of the tasks within reach of one command.
     pub(super) fn select(
         &mut self,
         selector: &Selector,
@@ -36,7 +36,7 @@ impl<R: Rows> Work<'_, R> {
         if selector.ids.is_empty() { self.rows.scan_end(after) } else { Ok(None) }
     }
 
-    /// As [`select`](Self::select), those whose payload has the text. A store may leave that to this.
+    /// A store may leave the payload's text to this.
     fn search(
         &mut self,
         selector: &Selector,
@@ -114,17 +114,15 @@ impl<R: Rows> Work<'_, R> {
         Ok(Tally { number: found.len() as u64, next })
     }
 
-    /// Whether there is no task of the selector's states and kinds, by the counts.
     fn counts_none(&mut self, selector: &Selector) -> Result<bool, R::Error> {
         Ok(!(selector.states.is_empty() && selector.kinds.is_empty()) && self.counted(selector)? == 0)
     }
 
-    /// Whether the counts, which exist by state and kind only, differ from this number.
+    /// The counts exist by state and kind only.
     fn contradicts(&mut self, selector: &Selector, found: u64) -> Result<bool, R::Error> {
         Ok(selector.is_counted() && self.counted(selector)? != found)
     }
 
-    /// The number of tasks of the selector's states and kinds, by the counts.
     fn counted(&mut self, selector: &Selector) -> Result<u64, R::Error> {
         let is_selected = |kind: &Kind, state: State| {
             let is_of_kind = selector.kinds.is_empty() || selector.kinds.contains(kind);
@@ -148,7 +146,6 @@ pub(super) fn size_of_bodies(stored: &Stored) -> usize {
     bodies.chain(stored.log.iter().map(LogLine::size)).sum()
 }
 
-/// Whether tasks after this position may be within the selector's times.
 fn may_go_on(selector: &Selector, next: Cursor) -> bool {
     match next.order {
         Order::Oldest => selector.added_before.is_none_or(|before| next.at < before),

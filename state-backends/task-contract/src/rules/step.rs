@@ -1,5 +1,5 @@
-//! One step of a worker: completes ended runs, renews the lease, does maintenance within a budget,
-//! leases the most urgent tasks.
+//! One step of a worker: completes runs, renews the lease, does maintenance within a budget, leases
+//! tasks.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::{
     RULES_VERSION, Refusal, Reply, Rows, Span, State, Step, Stepped, Task, TaskId, Token, Until,
 };
 
-/// Time after which a worker that was given a due schedule checks whether its task was made.
+/// After it, a worker that was given a due schedule checks whether its task was made.
 const SCHEDULE_RECHECK: Micros = Micros::from_millis(1_000);
 
 impl<R: Rows> Work<'_, R> {
@@ -48,7 +48,6 @@ impl<R: Rows> Work<'_, R> {
         }
         for (id, token, progress) in &step.progress {
             if let Some(x) = self.rows.task(*id)?.filter(|x| x.is_leased_to(step.worker, *token)) {
-                // The run has begun.
                 let progress = Some(progress.clone());
                 self.save(&x, &Task { progress, prefetched: false, ..x.clone() })?;
             }
@@ -56,7 +55,7 @@ impl<R: Rows> Work<'_, R> {
         if !is_known {
             // Stored so that a late request leases nothing to a dead worker. A store that has
             // forgotten something must not store it: if this reply is lost, the next step must
-            // reveal the loss again.
+            // reveal the loss.
             if let Some(was) = was.filter(|_| !has_forgotten) {
                 self.rows.put_presence(&Presence { sequence: step.sequence, ..was })?;
             }
@@ -78,14 +77,14 @@ impl<R: Rows> Work<'_, R> {
         }
         let free = self.lease(step, ready, want, &mut reply)?;
         reply.more |= self.polls_again(&admission, &reply);
-        // Admission may have ended tasks after maintenance has notified downstreams.
+        // Admission may have ended tasks since maintenance.
         reply.more |= self.unnotified;
         for x in self.rows.to_stop(step.worker, MAX_HELD)? {
             reply.stop.extend(x.stop.map(|stop| (x.id, stop)));
         }
         let busy = !reply.leased.is_empty() || !self.rows.held_by(step.worker, 1)?.is_empty();
         if busy && !was.as_ref().is_some_and(|was| was.busy) {
-            // An idle worker with a longer lease would poll too late to see this one end.
+            // An idle worker with a longer lease would see the end of this one too late.
             self.notifies |=
                 self.rows.longest_lease(self.lease_clock)?.is_some_and(|longest| longest > step.lease);
         }
@@ -114,7 +113,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(Reply::Stepped(reply))
     }
 
-    /// Restores the leases that a worker reports and a rolled-back store has forgotten.
+    /// Restores reported leases that a rolled-back store has forgotten.
     fn adopt(&mut self, step: &Step) -> Result<(), R::Error> {
         for (id, token) in reported(step) {
             let Some(x) = self.rows.task(id)?.filter(|x| !x.state.is_ended() && x.token < token) else {
@@ -143,8 +142,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(())
     }
 
-    /// The worker's list of held leases is the truth. Any other task leased to it never arrived and
-    /// goes back: uncounted, unless the lease had ended, since it may have run then.
+    /// The worker's list is the truth. Any other task leased to it never arrived and goes back:
+    /// uncounted, unless the lease had ended, since it may have run then.
     fn resync(
         &mut self,
         step: &Step,
@@ -186,8 +185,7 @@ impl<R: Rows> Work<'_, R> {
         if want == 0 { Ok(Vec::new()) } else { self.rows.ready(served, step.at_least, want) }
     }
 
-    /// Leases the ready tasks that fit, beyond `want` ahead of free permits. Returns the capacity
-    /// left.
+    /// Tasks beyond `want` are ahead of free permits. Returns the capacity left.
     fn lease(
         &mut self,
         step: &Step,
@@ -200,7 +198,7 @@ impl<R: Rows> Work<'_, R> {
         for x in ready {
             if x.deadline.is_some_and(|deadline| deadline <= self.now) {
                 self.end(&x, State::Failed, Some("its deadline passed before it was started"))?;
-                // The end of this task may have made another one ready.
+                // This end may have made another task ready.
                 reply.more = true;
                 break;
             }
@@ -255,13 +253,12 @@ impl<R: Rows> Work<'_, R> {
         Ok(free)
     }
 
-    /// Whether the task can be leased ahead of a free permit. No task waits for it as for the
-    /// holder of a key; and if it kills its worker, the next run is counted.
+    /// No task waits for it as for the holder of a key; if it kills its worker, the next run is
+    /// counted.
     fn can_wait_in_hand(&self, x: &Task) -> bool {
         x.key.is_none() && x.failures == 0 && x.returns == 0 && self.policy(x).max_attempts > 1
     }
 
-    /// Time until something is due that no notification announces.
     fn next_event(&mut self) -> Result<Option<Micros>, R::Error> {
         let now = self.now;
         // A due task was not admitted yet.
@@ -269,16 +266,16 @@ impl<R: Rows> Work<'_, R> {
         let mut next = self.rows.next_scheduled()?.map(|at| if at > now { at - now } else { soon });
         let mut sooner = |other: Option<Micros>| next = next.into_iter().chain(other).min();
         sooner(self.rows.next_deadline()?.map(|at| at - now));
-        // A lease that ended since the last maintenance is handled by the next.
+        // A lease that ended later is handled by the next maintenance.
         let last_maintenance = self.queue.lease_clock;
         if let Some(end) = self.rows.next_busy_end(last_maintenance)? {
-            // A silence counts for a quarter of a lease at most, so a worker must poll that often.
+            // Silences count for at most a quarter of a lease, so a worker must poll that often.
             let quarter =
                 self.rows.shortest_busy_lease(last_maintenance)?.map(|lease| Micros::new(lease.get() / 4));
             let left = if end > self.lease_clock { end - self.lease_clock } else { MAINTENANCE_INTERVAL };
             sooner(Some(left.min(quarter.unwrap_or(Micros::MAX))));
         }
-        // A worker given a due schedule makes its task; others check again, because it may die.
+        // The worker that was given a due schedule may die, so others check again.
         let soon = if self.maintains { SCHEDULE_RECHECK } else { MAINTENANCE_INTERVAL };
         for schedule in self.rows.schedules()?.into_iter().filter(|schedule| !schedule.paused) {
             let follows = schedule.kept.is_some() && schedule.may_follow;
@@ -288,7 +285,6 @@ impl<R: Rows> Work<'_, R> {
         Ok(next)
     }
 
-    /// Schedules whose next or kept instant is due.
     pub(super) fn due_schedules(&mut self) -> Result<Vec<DueSchedule>, R::Error> {
         let now = self.now;
         let mut due = Vec::new();
@@ -305,14 +301,12 @@ impl<R: Rows> Work<'_, R> {
     }
 }
 
-/// Leases that a worker reports as held or completed.
 fn reported(step: &Step) -> impl Iterator<Item = (TaskId, Token)> {
     let completed = step.complete.iter().map(|completion| (completion.id, completion.token));
     step.held.iter().flatten().copied().chain(completed)
 }
 
 impl Task {
-    /// Whether the task holds its unique name also while leased.
     fn keeps_name(&self) -> bool {
         self.holds_name && self.unique.as_ref().is_some_and(|unique| unique.until == Until::Ended)
     }

@@ -10,7 +10,6 @@ use crate::{
     Rows, State, Stop, Tag, Task, TaskId, Touched, Verb,
 };
 
-/// Most tasks of a command that searches the downstreams of each.
 const MAX_SEARCHED_TASKS: u32 = 20;
 
 impl<R: Rows> Work<'_, R> {
@@ -37,11 +36,10 @@ impl<R: Rows> Work<'_, R> {
         (found, touched.next) =
             self.select(&selector, change.after.unwrap_or(Order::Oldest.start()), limit)?;
         let mut budget = MAX_EDGES as u32;
-        // Unique names that a dry run would assign.
         let mut given: HashMap<Key, TaskId> = HashMap::new();
         for selected in found {
             let id = selected.id;
-            // The change of another selected task may have changed this one.
+            // Another selected task's change may have changed this one.
             let needs_change = |x: &Task| change.verb.acts_on(x.state) && !change.verb.is_done_to(x);
             let Some(x) = self.rows.task(id)?.filter(needs_change) else { continue };
             if self.is_linked_so(&change.verb, id)? {
@@ -68,7 +66,7 @@ impl<R: Rows> Work<'_, R> {
             let is_touched = match change.verb {
                 Verb::Purge => !self.is_needed(id)?,
                 Verb::Tag(_) => x.tags.len() < MAX_TAGS,
-                // At its destination the task would run concurrently with a task of its key here.
+                // There it would run concurrently with a task of its key here.
                 Verb::Move(_) => match &x.key {
                     Some(key) => self.rows.leased_of_key(key)? == 0,
                     None => true,
@@ -104,7 +102,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(Reply::Touched(touched))
     }
 
-    /// Whether a live task waits for this one, or uses its result.
+    /// Waited for, or its result is used.
     fn is_needed(&mut self, up: TaskId) -> Result<bool, R::Error> {
         let mut is_needed = false;
         for edge in self.rows.edges_from(up, None, MAX_EDGES as u32)? {
@@ -113,8 +111,7 @@ impl<R: Rows> Work<'_, R> {
         Ok(is_needed)
     }
 
-    /// Removes the edges of a task to purge. Returns false if there are more than a command may
-    /// read.
+    /// Returns false if there are more than a command may read.
     fn remove_edges_of(&mut self, x: &Task) -> Result<bool, R::Error> {
         for edge in self.rows.edges_from(x.id, None, MAX_EDGES as u32)? {
             self.rows.remove_edge(&edge)?;
@@ -156,7 +153,7 @@ impl<R: Rows> Work<'_, R> {
             Verb::Move(to) => {
                 let mut after = Task { error: Some(format!("{MOVED}{to}")), ..x.clone() };
                 after.tags.extend(Tag::new(MOVING));
-                // Marked as notified: downstreams, here or moved, go on waiting for the task.
+                // Marked as notified: downstreams, here or moved, keep waiting.
                 (after.notified, after.holds_key) = (true, false);
                 let after = self.save_end(&x, after, State::Cancelled)?;
                 self.release_kept_instant(&after)?;
@@ -184,7 +181,7 @@ impl<R: Rows> Work<'_, R> {
         }
     }
 
-    /// Moves a task in the order, as if added so, and back to its gates. A run goes on.
+    /// As if added so, and back to its gates. A run goes on.
     fn reorder(&mut self, x: &Task, mut after: Task) -> Result<(), R::Error> {
         // After a run, `not_before` is the time of the next attempt, which does not change `due`.
         let is_since_added = x.leased.is_some() && after.not_before == x.not_before;
@@ -202,7 +199,6 @@ impl<R: Rows> Work<'_, R> {
         self.admit(x, after)
     }
 
-    /// Sends an ended task through all gates again, with its unique name, which is free.
     fn retry(&mut self, x: Task) -> Result<(), R::Error> {
         let mut after = Task {
             generation: x.generation.saturating_add(1),
@@ -242,7 +238,7 @@ impl<R: Rows> Work<'_, R> {
         self.reopen_below(x.id)
     }
 
-    /// Downstreams that used the end of `up` and have not started wait for it again.
+    /// Downstreams that used the end of `up` and have not started wait again.
     fn reopen_below(&mut self, up: TaskId) -> Result<(), R::Error> {
         for edge in self.rows.edges_from(up, None, MAX_EDGES as u32)? {
             let down = match edge.state {
@@ -257,7 +253,6 @@ impl<R: Rows> Work<'_, R> {
         Ok(())
     }
 
-    /// Even a done upstream may run again.
     fn reopen_edges(&mut self, down: TaskId) -> Result<(), R::Error> {
         for edge in self.rows.edges_to(down, None, None, MAX_EDGES as u32)? {
             if edge.state != EdgeState::New {

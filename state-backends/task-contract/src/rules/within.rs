@@ -39,7 +39,7 @@ impl<R: Rows> Work<'_, R> {
             (End::Failed(why), _) => (State::Failed, Some(why)),
         };
         let has_failed = matches!((state, x.stop), (State::Failed, None | Some(Stop::Release)));
-        // Pending even without downstreams: another open transaction may be adding an edge.
+        // Pending even without downstreams: an open transaction may be adding an edge.
         let failures = x.failures.saturating_add(has_failed.into());
         let after = Task { failures, error, notified: false, ..x.clone() };
         self.has_run(&x)?;
@@ -50,7 +50,6 @@ impl<R: Rows> Work<'_, R> {
         Ok(Completed::new(completion, state))
     }
 
-    /// Releases what a task completed within a transaction still holds.
     pub(super) fn let_go(&mut self, x: &Task) -> Result<Task, R::Error> {
         self.release_kept_instant(x)?;
         let after = Task { holds_key: false, ..x.clone() };
@@ -72,7 +71,7 @@ pub enum End<'s> {
 }
 
 impl Completion {
-    /// The end of the run within a transaction, for stores that implement it without the rules.
+    /// For stores that implement the end of a run within a transaction without the rules.
     ///
     /// # Errors
     ///

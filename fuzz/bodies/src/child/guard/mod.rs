@@ -7,7 +7,7 @@ use futures::FutureExt;
 
 pub(crate) use orders::{GuardReport, Order};
 
-/// Reads all orders up to the first invalid one. Returns them with the bytes that are left.
+/// Up to the first invalid one; also returns the bytes left.
 pub(crate) fn orders(mut bytes: &[u8]) -> (Vec<Order>, &[u8]) {
     let mut all = Vec::new();
     loop {
