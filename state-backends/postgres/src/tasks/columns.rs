@@ -1,4 +1,4 @@
-//! The columns of a task: how they are written and read.
+//! Writes and reads the columns of a task.
 
 use std::sync::LazyLock;
 
@@ -12,19 +12,17 @@ use uuid::Uuid;
 
 use super::row_reader::{RowReader, json, micros};
 
-/// The values of one column for several tasks.
+/// Of one column, for several tasks.
 pub(super) type Values = Box<dyn ToSql + Sync + Send>;
 
-/// One column of a task.
 pub(super) struct Column {
     pub(super) name: &'static str,
-    /// The type of the column, which determines how lists of its values are sent.
+    /// Determines how lists of values are sent.
     pub(super) kind: Kind,
     pub(super) differs: fn(&Task, &Task) -> bool,
     pub(super) values: fn(&[&Task]) -> Values,
 }
 
-/// How the values of a column are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
@@ -36,12 +34,10 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The SQL type of a value.
     pub(super) fn one(self) -> &'static str {
         self.list().0.trim_end_matches("[]")
     }
 
-    /// The SQL type of a list of values.
     pub(super) fn list(self) -> (&'static str, Type) {
         match self {
             Self::Text | Self::Json | Self::Jsonb => ("text[]", Type::TEXT_ARRAY),
@@ -51,7 +47,6 @@ impl Kind {
         }
     }
 
-    /// The cast that fits a value into the column.
     pub(super) fn cast(self) -> &'static str {
         match self {
             Self::Json => "::json",
@@ -64,7 +59,7 @@ impl Kind {
 /// `column, how it is sent: field => stored value`.
 macro_rules! columns {
     ($task:ident; $($name:ident $kind:ident: $($field:ident).+ => $value:expr,)*) => {
-        /// All columns of a task except queue, payload and result, in the order of [`SELECTED`].
+        /// All columns but queue, payload and result, in the order of [`SELECTED`].
         pub(super) static COLUMNS: &[Column] = &[$(Column {
             name: stringify!($name),
             kind: Kind::$kind,
@@ -130,12 +125,12 @@ fn printable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// A list as JSON. `None`: the list is empty.
+/// JSON. `None`: the list is empty.
 fn some<T: serde::Serialize>(list: &[T]) -> Option<String> {
     (!list.is_empty()).then(|| json(list))
 }
 
-/// The select list of a task `t`: all columns.
+/// All columns of a task `t`.
 pub(super) static SELECTED: LazyLock<String> = LazyLock::new(|| {
     let name = |column: &Column| match column.kind {
         Kind::Json | Kind::Jsonb => format!("t.{0}::text AS {0}", column.name),
@@ -144,18 +139,17 @@ pub(super) static SELECTED: LazyLock<String> = LazyLock::new(|| {
     COLUMNS.iter().map(name).collect::<Vec<_>>().join(", ")
 });
 
-/// The columns in which two tasks differ, as a bit mask.
+/// A bit mask.
 pub(super) fn differing(before: &Task, after: &Task) -> u64 {
     let differs = |(n, column): (usize, &Column)| u64::from((column.differs)(before, after)) << n;
     COLUMNS.iter().enumerate().map(differs).sum()
 }
 
-/// The columns of a bit mask.
 pub(super) fn marked(mask: u64) -> impl Iterator<Item = &'static Column> {
     COLUMNS.iter().enumerate().filter(move |(n, _)| mask & (1 << n) != 0).map(|(_, column)| column)
 }
 
-/// Reads a task from the columns [`SELECTED`].
+/// Requires the columns [`SELECTED`].
 pub(super) fn read(reader: &mut RowReader<'_>) -> Result<Task, StateError> {
     let id = TaskId::new(reader.id()?);
     let state: State = reader.named("no state")?;
@@ -220,7 +214,7 @@ pub(super) fn ids<'t>(tasks: impl IntoIterator<Item = &'t TaskId>) -> Vec<Uuid> 
     tasks.into_iter().map(|id| id.uuid()).collect()
 }
 
-/// Names the row of an error by its id.
+/// Names the row in errors.
 pub(super) fn row_of(row: &Row) -> String {
     let at = row.columns().iter().position(|column| column.name() == "id");
     at.and_then(|at| row.try_get::<_, Uuid>(at).ok()).map_or_else(|| "?".to_owned(), |id| format!("id {id}"))

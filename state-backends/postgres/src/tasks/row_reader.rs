@@ -7,7 +7,6 @@ use serde::de::DeserializeOwned;
 use tokio_postgres::{Row, types::FromSql};
 use uuid::Uuid;
 
-/// Reads a row, starting at its first column.
 pub(super) struct RowReader<'r> {
     row: &'r Row,
     next: usize,
@@ -30,10 +29,10 @@ impl<'r> RowReader<'r> {
         self.row.columns().get(self.next - 1).map_or("?", |column| column.name())
     }
 
-    /// An error about the last column that was read.
+    /// About the last column that was read.
     pub(super) fn bad(&self, shown: &dyn Debug, what: &str) -> StateError {
         let shown: String = format!("{shown:?}").chars().take(60).collect();
-        // The message of a parser may contain the whole value.
+        // A parser may quote the whole value.
         let what: String =
             what.chars().take(200).map(|sign| if sign.is_control() { ' ' } else { sign }).collect();
         let text = format!("column {}: {shown} is {what}", self.column());
@@ -48,7 +47,7 @@ impl<'r> RowReader<'r> {
         self.take()
     }
 
-    /// Reads a number, and checks the range of its type.
+    /// Checks the range of the type.
     pub(super) fn number<T: TryFrom<i64>>(&mut self) -> Result<T, StateError> {
         let number = self.int()?;
         T::try_from(number).map_err(|_| self.bad(&number, "out of range"))
@@ -85,13 +84,13 @@ impl<'r> RowReader<'r> {
         self.take()
     }
 
-    /// Reads a text and parses it. `what`: the problem that an error states.
+    /// `what`: the problem that an error states.
     pub(super) fn some<T: FromStr>(&mut self, what: &str) -> Result<Option<T>, StateError> {
         let Some(text) = self.some_text()? else { return Ok(None) };
         text.parse().map(Some).map_err(|_| self.bad(&text, what))
     }
 
-    /// Reads a text that must not be NULL, and parses it.
+    /// NULL is an error.
     pub(super) fn named<T: FromStr>(&mut self, what: &str) -> Result<T, StateError> {
         self.some(what)?.ok_or_else(|| self.bad(&(), what))
     }
@@ -102,12 +101,12 @@ impl<'r> RowReader<'r> {
         parsed.map(Some).map_err(|error| self.bad(&text, &format!("not as it should be: {error}")))
     }
 
-    /// Reads JSON. NULL: the default.
+    /// NULL: the default.
     pub(super) fn json<T: DeserializeOwned + Default>(&mut self) -> Result<T, StateError> {
         Ok(self.some_json()?.unwrap_or_default())
     }
 
-    /// Reads a text as a JSON string, such as the name of an enum's variant.
+    /// For example the name of an enum's variant.
     pub(super) fn word<T: DeserializeOwned>(&mut self) -> Result<Option<T>, StateError> {
         let Some(text) = self.some_text()? else { return Ok(None) };
         let word: serde::de::value::StrDeserializer<'_, serde::de::value::Error> =
@@ -121,8 +120,7 @@ pub(super) fn json<T: serde::Serialize + ?Sized>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// Stores an unsigned number as a signed one. Large numbers become negative, and are restored when
-/// read.
+/// Large numbers become negative, and are restored when read.
 pub(super) fn wide(number: u64) -> i64 {
     number as i64
 }

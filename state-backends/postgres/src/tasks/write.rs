@@ -1,5 +1,4 @@
-//! SQL for everything the rules have written: one statement for all rows with the same changed
-//! columns.
+//! SQL for all written rows: one statement for all rows with the same changed columns.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -16,15 +15,14 @@ use super::{
 };
 use crate::store::Query;
 
-/// The highest bits of a mask, above the bits of the columns.
+/// Above the bits of the columns.
 const PAYLOAD: u64 = 1 << 61;
 const RESULT: u64 = 1 << 62;
 const LOG: u64 = 1 << 63;
 
-/// Maximum number of rows of counts that are added up at once.
 const MAX_FOLDED_ROWS: u32 = 5_000;
 
-/// Some columns of some rows of one table.
+/// Of one table.
 struct Rows {
     columns: Vec<(&'static str, Kind, Values)>,
 }
@@ -39,7 +37,7 @@ impl Rows {
         self
     }
 
-    /// The expression `unnest(…) AS n (…)`, and the names of the columns.
+    /// `unnest(…) AS n (…)`, and the names of the columns.
     fn from(&self) -> (String, Vec<&'static str>) {
         let lists: Vec<String> = self
             .columns
@@ -62,7 +60,6 @@ impl Rows {
             .fold(query, |query, (_, kind, values)| query.with_boxed(values, kind.list().1))
     }
 
-    /// Inserts the rows.
     fn insert(self, queue: i64, table: &str) -> Query {
         self.insert_or(queue, table, "")
     }
@@ -76,7 +73,7 @@ impl Rows {
         )
     }
 
-    /// Inserts the rows, or updates existing ones. The first column is the key.
+    /// The first column is the key.
     fn upsert(self, queue: i64, table: &str) -> Query {
         let mut names = self.columns.iter().map(|&(name, ..)| name);
         let key = names.next().unwrap_or_default();
@@ -85,7 +82,7 @@ impl Rows {
         self.insert_or(queue, table, &conflict)
     }
 
-    /// Updates rows. The first `keys` columns are the key.
+    /// The first `keys` columns are the key.
     fn update(self, queue: i64, table: &str, keys: usize) -> Query {
         let (from, names) = self.from();
         let set: Vec<String> = names
@@ -98,7 +95,7 @@ impl Rows {
         self.query(queue, format!("UPDATE {table} AS t SET {set} FROM {from}, {rows}{ROW_CONDITION}"))
     }
 
-    /// Deletes rows. All columns are the key.
+    /// All columns are the key.
     fn delete(self, queue: i64, table: &str) -> Query {
         let (from, names) = self.from();
         let rows = matching_row(table, names.iter());
@@ -109,16 +106,15 @@ impl Rows {
 /// The end of a statement that writes the rows of [`matching_row`].
 const ROW_CONDITION: &str = " WHERE t.ctid = r.ctid";
 
-/// Finds the row `r` of each `n` by these columns. The server might run a join as a scan of the
-/// table while it is small, and keep that plan. A row that somebody changes by hand between this
-/// and the write is skipped: unless the rows were locked before, they must be [`counted`].
+/// The row `r` of each `n`. The server might run a join as a scan of the table while it is small,
+/// and keep that plan. A row that somebody changes by hand between this and the write is skipped:
+/// unless the rows were locked before, they must be [`counted`].
 fn matching_row<'n>(table: &str, names: impl Iterator<Item = &'n &'static str>) -> String {
     let same: Vec<String> = names.map(|name| format!("r.{name} = n.{name}")).collect();
     let same = same.join(" AND ");
     format!("LATERAL (SELECT r.ctid FROM {table} AS r WHERE r.queue = $1 AND {same} OFFSET 0) AS r")
 }
 
-/// All statements except the one that creates a queue.
 pub(super) fn statements(queue: i64, written: &Written, folds: bool) -> Vec<Query> {
     let mut all = Vec::new();
     tasks(queue, written, &mut all);
@@ -146,8 +142,8 @@ pub(super) fn statements(queue: i64, written: &Written, folds: bool) -> Vec<Quer
     all
 }
 
-/// Makes a statement fail with a division by zero if it does not write all rows. The first list
-/// must have one value for each row.
+/// Fails with a division by zero if the statement does not write all rows. The first list must have
+/// one value for each row.
 pub(super) fn counted(statement: Query) -> Query {
     if !statement.sql.ends_with(ROW_CONDITION) {
         return statement;
@@ -158,7 +154,6 @@ pub(super) fn counted(statement: Query) -> Query {
     Query { sql: sql.into(), ..statement }
 }
 
-/// Combines statements into one.
 pub(super) fn at_once(statements: Vec<Query>) -> Query {
     Query::fused(statements, |mut texts| {
         let last = texts.pop().unwrap_or_default();
@@ -168,7 +163,7 @@ pub(super) fn at_once(statements: Vec<Query>) -> Query {
     })
 }
 
-/// Creates a queue unless it exists, and returns its number.
+/// Returns the number; no row if the queue exists.
 pub(super) fn make_queue(name: &str, queue: &Queue) -> Query {
     let sql = "INSERT INTO interval_queue_task_queue \
                (name, settings, paused, incarnation, lease_clock, seen, latest, maintenance_due, rebalance_after, followed, paused_at) \
@@ -236,13 +231,13 @@ fn tasks(queue: i64, written: &Written, all: &mut Vec<Query>) {
         all.push(changed_tasks(written, mask, &ids).update(queue, TASK, 1));
     }
     if !new.is_empty() {
-        // Stored in the order in which they are leased and read.
+        // In the order in which tasks are leased and read.
         new.sort_by_key(|task| task.order());
         all.push(new_tasks(written, &new).insert(queue, TASK));
     }
 }
 
-/// The bits of the written bodies: payload, result and log.
+/// Payload, result and log.
 fn bodies(written: &Written, id: TaskId) -> u64 {
     let payload = if written.payloads.contains_key(&id) { PAYLOAD } else { 0 };
     let result = if written.results.contains_key(&id) { RESULT } else { 0 };
@@ -276,10 +271,10 @@ fn changed_tasks(written: &Written, mask: u64, ids: &[TaskId]) -> Rows {
     rows
 }
 
-/// A task whose columns all have the table's defaults.
+/// All columns have the table's defaults.
 static BLANK: LazyLock<Task> = LazyLock::new(|| Task::bare(TaskId::FIRST));
 
-/// Columns without a default.
+/// Have no default.
 const NEEDED: [&str; 5] = ["id", "state", "kind", "due", "added"];
 
 fn new_tasks(written: &Written, tasks: &[&Task]) -> Rows {
@@ -338,7 +333,6 @@ fn edges(queue: i64, written: &Written, all: &mut Vec<Query>) {
     }
 }
 
-/// The values of a column for some rows.
 macro_rules! column {
     ($rows:ident, $row:ident => $value:expr) => {
         $rows.iter().map(|$row| $value).collect::<Vec<_>>()
@@ -417,9 +411,9 @@ fn schedules(queue: i64, written: &Written, all: &mut Vec<Query>) {
     }
 }
 
-/// Stores events after the changes of the tasks: the events of a task are in the order in which its
-/// row was locked. Without the lock of the queue, they are stored in another table, and a trigger
-/// publishes them with the commit.
+/// Stores events after the tasks: events of a task are in the order in which its row was locked.
+/// Without the lock of the queue, they are stored in another table, and a trigger publishes them
+/// with the commit.
 pub(super) fn events(queue: i64, written: &Written, is_locked: bool) -> Vec<Query> {
     let mut all = Vec::new();
     let some = &written.events;
@@ -444,7 +438,7 @@ pub(super) fn events(queue: i64, written: &Written, is_locked: bool) -> Vec<Quer
     all
 }
 
-/// Inserts counts as a row of their own, so that no command waits for another.
+/// Inserts rows of their own, so that no command waits for another.
 fn counts(queue: i64, written: &Written, all: &mut Vec<Query>) {
     let counts = written.counts.iter().filter(|&(_, &more)| more != 0);
     let counts = counts.map(|((kind, counted), &more)| (kind, counted.as_str().to_owned(), more));
@@ -479,8 +473,7 @@ fn counts(queue: i64, written: &Written, all: &mut Vec<Query>) {
     all.push(query);
 }
 
-/// Adds up counts of finished commands. Runs in one transaction at a time. Uncommitted counts are
-/// left to the next.
+/// Runs in one transaction at a time. Uncommitted counts are left to the next.
 static FOLD: LazyLock<String> = LazyLock::new(|| {
     format!(
         "WITH gone AS (DELETE FROM interval_queue_task_counted AS c WHERE c.queue = $1 AND c.number = ANY (ARRAY(\

@@ -24,7 +24,6 @@ fn read(reader: &mut RowReader<'_>) -> Result<Edge, StateError> {
     })
 }
 
-/// Looks up edges from tasks or to tasks.
 pub(super) fn edges(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
     let (mut ends, mut lives) = (Vec::<Uuid>::new(), Vec::<i64>::new());
     let (mut states, mut after) = (Vec::<Option<&str>>::new(), Vec::<Option<Uuid>>::new());
@@ -72,7 +71,7 @@ pub(super) fn edges(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
     lookup_query(lookups, query, read, LookupResult::Edges)
 }
 
-/// Selects edges to a task by state, in the order of the index.
+/// In the order of the index.
 fn to(states: &str) -> String {
     format!(
         "SELECT {COLUMNS} FROM unnest({states}) AS s (state), LATERAL (SELECT * FROM interval_queue_task_edge AS e \

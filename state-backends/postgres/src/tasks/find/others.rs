@@ -1,5 +1,4 @@
-//! Lookups of all other rows of a queue: the queue itself, workers, kinds, keys, schedules and
-//! counts.
+//! Lookups of queues, workers, kinds, keys, schedules and counts.
 
 use interval_queue_contract::StateError;
 use interval_queue_task_contract::{
@@ -116,7 +115,7 @@ fn read_count(reader: &mut RowReader<'_>) -> Result<(Kind, Counted, u64), StateE
     let kind: Kind = reader.named("no kind")?;
     let text = reader.text()?;
     let counted = Counted::of_str(text).ok_or_else(|| reader.bad(&text, "not counted"))?;
-    // The sum is never negative, even if one of its parts is.
+    // The sum is never negative, though its parts may be.
     Ok((kind, counted, reader.int()?.max(0).unsigned_abs()))
 }
 
@@ -166,7 +165,7 @@ fn read_event(reader: &mut RowReader<'_>) -> Result<(u64, Event), StateError> {
 const LAST_EVENT: &str =
     "SELECT 1::bigint, coalesce(max(number), 0) FROM interval_queue_task_event WHERE queue = $1";
 
-/// Looks up rows of one table.
+/// Requires lookups of one table.
 pub(super) fn others(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
     let Some(first) = lookups.first().cloned() else {
         return lookup_query(
