@@ -1,4 +1,4 @@
-//! The columns of a task: how they are written and read.
+//! Writes and reads the columns of a task.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,6 @@ use rusqlite::{Row, Statement};
 use super::row_reader::{RowReader, json, wide};
 use crate::store::Fault;
 
-/// One column of a task.
 pub(super) struct Column {
     name: &'static str,
     differs: fn(&Task, &Task) -> bool,
@@ -19,7 +18,7 @@ pub(super) struct Column {
 /// `column: field => stored value`.
 macro_rules! columns {
     ($task:ident; $($name:ident: $($field:ident).+ => $value:expr,)*) => {
-        /// All columns of a task except queue, payload and result, in the order of [`SELECTED`].
+        /// All columns but queue, payload and result, in the order of [`SELECTED`].
         pub(super) static COLUMNS: &[Column] = &[$(Column {
             name: stringify!($name),
             differs: |one, other| one.$($field).+ != other.$($field).+,
@@ -87,12 +86,12 @@ fn until(until: Until) -> &'static str {
     }
 }
 
-/// A list as JSON. `None`: the list is empty.
+/// The list as JSON. `None`: it is empty.
 fn some<T: serde::Serialize>(list: &[T]) -> rusqlite::Result<Option<String>> {
     (!list.is_empty()).then(|| json(list)).transpose()
 }
 
-/// The select list of a task: its number, and all columns.
+/// The number and all columns.
 pub(super) static SELECTED: LazyLock<String> = LazyLock::new(|| {
     let mut names = "number".to_owned();
     for column in COLUMNS {
@@ -102,14 +101,14 @@ pub(super) static SELECTED: LazyLock<String> = LazyLock::new(|| {
     names
 });
 
-/// Inserts a task. Parameters: the queue, the payload and all columns.
+/// Parameters: the queue, the payload and all columns.
 pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
     let names: String = COLUMNS.iter().map(|column| format!(", {}", column.name)).collect();
     let values: String = (0..COLUMNS.len()).map(|n| format!(", ?{}", n + 3)).collect();
     format!("INSERT INTO interval_queue_task (queue, payload{names}) VALUES (?1, ?2{values})")
 });
 
-/// Binds all columns, starting at parameter `first`.
+/// Starts at parameter `first`.
 pub(super) fn bind_all(statement: &mut Statement<'_>, first: usize, task: &Task) -> rusqlite::Result<()> {
     COLUMNS.iter().enumerate().try_for_each(|(n, column)| (column.bind)(statement, first + n, task))
 }
@@ -120,11 +119,11 @@ pub(super) fn differing(before: &Task, after: &Task) -> u64 {
     COLUMNS.iter().enumerate().map(differs).sum()
 }
 
-/// The bit of the result, above the bits of the columns.
+/// A bit above those of the columns.
 pub(super) const RESULT: u64 = 1 << 63;
 
-/// Updates only the columns of a bit mask, since SQLite updates every index with one of the
-/// columns. Parameters: the number, then the columns.
+/// Updates only the marked columns, since SQLite updates every index with one of the columns.
+/// Parameters: the number, then the columns.
 pub(super) fn update(mask: u64) -> String {
     let result = (mask & RESULT != 0).then_some("result");
     let names = marked(mask).map(|column| column.name).chain(result);
@@ -132,7 +131,7 @@ pub(super) fn update(mask: u64) -> String {
     format!("UPDATE interval_queue_task SET {} WHERE number = ?1", set.join(", "))
 }
 
-/// Binds the columns of a bit mask, starting at the second parameter. Returns the next parameter.
+/// Starts at the second parameter. Returns the next parameter.
 pub(super) fn bind_marked(statement: &mut Statement<'_>, mask: u64, task: &Task) -> rusqlite::Result<usize> {
     let mut next = 2;
     for column in marked(mask) {
@@ -146,7 +145,7 @@ fn marked(mask: u64) -> impl Iterator<Item = &'static Column> {
     COLUMNS.iter().enumerate().filter(move |(n, _)| mask & (1 << n) != 0).map(|(_, column)| column)
 }
 
-/// Reads the number and the task of a row with the columns [`SELECTED`].
+/// Requires the columns [`SELECTED`].
 pub(super) fn read(row: &Row<'_>) -> Result<(i64, Task), Fault> {
     let reader = &mut RowReader::of(row);
     let (number, id) = (reader.int()?, reader.named("no task id")?);

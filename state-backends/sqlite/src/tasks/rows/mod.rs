@@ -27,7 +27,6 @@ use self::{
 };
 use crate::store::Fault;
 
-/// A statement that selects tasks.
 macro_rules! tasks {
     ($rest:literal) => {{
         static SQL: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {

@@ -1,4 +1,4 @@
-//! All other rows of a queue: the queue itself, workers, kinds, keys, schedules and counts.
+//! Rows of queues, workers, kinds, keys, schedules and counts.
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
@@ -106,7 +106,7 @@ fn read_schedule(row: &Row<'_>) -> Result<Schedule, Fault> {
     })
 }
 
-/// Tables whose rows are deleted by name.
+/// Rows are deleted by name.
 pub(super) enum Others {
     Worker,
     Key,
@@ -168,7 +168,6 @@ impl Tables<'_> {
         Ok(())
     }
 
-    /// Deletes the row with this name.
     pub(super) fn forget(&mut self, what: Others, name: &str) -> Result<(), Fault> {
         let sql = match what {
             Others::Worker => "DELETE FROM interval_queue_task_worker WHERE queue = ?1 AND worker = ?2",

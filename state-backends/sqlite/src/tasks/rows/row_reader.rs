@@ -8,7 +8,6 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::store::Fault;
 
-/// Reads a row, starting at its first column.
 pub(super) struct RowReader<'r> {
     row: &'r Row<'r>,
     next: usize,
@@ -24,7 +23,7 @@ impl<'r> RowReader<'r> {
         Ok(self.row.get_ref(self.next - 1)?)
     }
 
-    /// An error about the last column that was read.
+    /// The error names the last column that was read.
     pub(super) fn bad(&self, what: &str) -> Fault {
         let statement: &rusqlite::Statement<'_> = self.row.as_ref();
         let column = statement.column_name(self.next - 1).unwrap_or("?");
@@ -37,7 +36,7 @@ impl<'r> RowReader<'r> {
             Ok(ValueRef::Null) => "NULL".to_owned(),
             _ => "its value".to_owned(),
         };
-        // The message of a parser may contain the whole value.
+        // A parser may quote the whole value.
         let what: String =
             what.chars().take(200).map(|sign| if sign.is_control() { ' ' } else { sign }).collect();
         let text = format!("column {column}: {shown} is {what}");
@@ -55,7 +54,7 @@ impl<'r> RowReader<'r> {
         Ok(self.int()? != 0)
     }
 
-    /// Reads a number, and checks the range of its type.
+    /// Checks the range of the type.
     pub(super) fn number<T: TryFrom<i64>>(&mut self) -> Result<T, Fault> {
         let number = self.int()?;
         T::try_from(number).map_err(|_| self.bad("out of range"))
@@ -88,12 +87,12 @@ impl<'r> RowReader<'r> {
         self.some_text()?.ok_or_else(|| self.bad("no text"))
     }
 
-    /// Reads a text and parses it. `what`: the problem that an error states.
+    /// `what`: the problem that an error states.
     pub(super) fn some<T: FromStr>(&mut self, what: &str) -> Result<Option<T>, Fault> {
         self.some_text()?.map(|text| text.parse().map_err(|_| self.bad(what))).transpose()
     }
 
-    /// Reads a text that must not be NULL, and parses it.
+    /// NULL is an error.
     pub(super) fn named<T: FromStr>(&mut self, what: &str) -> Result<T, Fault> {
         self.some(what)?.ok_or_else(|| self.bad(what))
     }
@@ -111,12 +110,12 @@ impl<'r> RowReader<'r> {
         parsed.map_err(|error| self.bad(&format!("not as it should be: {error}")))
     }
 
-    /// Reads JSON. NULL: the default.
+    /// NULL: the default.
     pub(super) fn json<T: DeserializeOwned + Default>(&mut self) -> Result<T, Fault> {
         Ok(self.some_json()?.unwrap_or_default())
     }
 
-    /// Reads a text as a JSON string, such as the name of an enum's variant.
+    /// Reads a JSON string, such as the name of an enum's variant.
     pub(super) fn word<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Fault> {
         let word = |text: &str| {
             let text: serde::de::value::StrDeserializer<'_, serde::de::value::Error> =
@@ -132,8 +131,7 @@ pub(super) fn json<T: Serialize + ?Sized>(value: &T) -> rusqlite::Result<String>
     serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
-/// Stores an unsigned number as a signed one. Large numbers become negative, and are restored when
-/// read.
+/// Large numbers become negative, and are restored when read.
 pub(super) fn wide(number: u64) -> i64 {
     number as i64
 }
