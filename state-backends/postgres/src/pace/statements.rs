@@ -12,7 +12,7 @@ pub(crate) const PACE: Component = Component {
     grants: "USAGE on the schema, SELECT on interval_queue_schema, and SELECT, INSERT, UPDATE, DELETE on interval_queue",
 };
 
-/// With the qualified names of the tables.
+/// Tables have qualified names.
 pub(super) struct Statements {
     /// Locks the row of `$1`. Returns the record, if any, the time after the lock was taken, and
     /// the start time of the server.

@@ -26,9 +26,9 @@ pub(super) struct Dialer {
     pub(super) config: Config,
     /// Hosts and ports, for errors.
     pub(super) server_name: String,
-    /// Not for the last host.
+    /// The last host gets the remaining time.
     pub(super) host_timeout: Duration,
-    /// For all hosts together.
+    /// Limits all hosts together.
     pub(super) limit: Duration,
     pub(super) tls: Connector,
 }
@@ -71,8 +71,8 @@ impl Connect for Dialer {
     }
 }
 
-/// One for each host. Empty if the numbers of names, addresses and ports differ; connecting then
-/// returns the error.
+/// One configuration for each host. Empty if the numbers of names, addresses and ports differ;
+/// connecting then returns the error.
 fn hosts(config: &Config) -> Vec<Config> {
     let (names, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
     let count = names.len().max(addresses.len());

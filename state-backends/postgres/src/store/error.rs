@@ -174,7 +174,7 @@ fn is_refused(code: &SqlState) -> bool {
     !matches!(class, "08" | "57" | "58" | "XX" | "F0") && *code != SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN
 }
 
-/// On another connection, or a moment later.
+/// A retry on another connection, or a moment later, may succeed.
 fn is_passing(code: &SqlState) -> bool {
     [
         SqlState::T_R_SERIALIZATION_FAILURE,

@@ -13,10 +13,10 @@ use super::{
     tables::MAX_ATTEMPTS,
 };
 
-/// Supports all statements.
+/// Older servers do not support all statements.
 const OLDEST_SERVER: i32 = 130_000;
 
-/// Quoted for SQL.
+/// Names are quoted for SQL.
 #[derive(Default)]
 pub(super) struct Server {
     database: String,
@@ -115,13 +115,13 @@ impl Inner {
                 let stored = format!("SELECT version::bigint FROM {schema}.{versions}");
                 let rows = on.round_trip(on.query_typed(&stored, &[])).await;
                 let rows = rows.map_err(|failure| denied(failure, component.may_not_use(user, &location)))?;
-                // NULL: unknown.
+                // NULL counts as unknown.
                 Some(rows.iter().map(|row| row.try_get(0).unwrap_or(0)).collect())
             }
         };
         let advice = "choose another schema";
         let version = component.version(&Found { place: &location, advice, table: row.get(1), versions })?;
-        // `CREATE SCHEMA IF NOT EXISTS` needs the right to create schemas, even if the schema exists.
+        // Even if the schema exists, `IF NOT EXISTS` needs the right to create schemas.
         let create = if has_schema { String::new() } else { format!("CREATE SCHEMA {schema};\n") };
         let steps = component.steps(version);
         // Functions keep this path. A caller's temporary tables come last.

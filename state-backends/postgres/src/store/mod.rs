@@ -92,7 +92,7 @@ impl PostgresStore {
         &self.0.schema
     }
 
-    /// On the channel of the [schema](Self::schema).
+    /// Listens on the channel of the [schema](Self::schema).
     pub(crate) async fn watch(&self, name: &str) -> Result<Changes, StateError> {
         self.0.watching.as_ref().ok_or_else(cannot_listen)?.watch(name).await
     }
@@ -119,7 +119,7 @@ impl PostgresStore {
         self.0.timeout / 2
     }
 
-    /// One statement.
+    /// Returns one statement.
     pub(crate) fn settings(&self, lock_timeout: Duration, settings: &[(&str, &str)]) -> String {
         sql::settings(lock_timeout, self.0.durability, settings)
     }

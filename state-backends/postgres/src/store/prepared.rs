@@ -22,7 +22,7 @@ use super::sql::Query;
 
 /// A statement is prepared after this number of uses on a connection.
 const MIN_USES: u32 = 2;
-/// Per connection, counted or prepared: the server keeps a plan of each.
+/// Per connection: the server keeps a plan of each statement.
 const MAX_STATEMENTS: usize = 200;
 
 /// The server process, and the mark of its session. Never prepared itself.
@@ -80,7 +80,7 @@ pub(super) struct Session {
 
 #[derive(Default)]
 struct State {
-    /// The process with the mark.
+    /// The process that has the mark.
     process: Option<i32>,
     statements: HashMap<String, Use>,
 }

@@ -68,12 +68,12 @@ pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Whatever the server's setting for backslashes.
+/// Valid whatever the server's setting for backslashes.
 pub(crate) fn literal(text: &str) -> String {
     format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
-/// Values of any type.
+/// A statement with values of any type.
 pub(crate) struct Query {
     pub(crate) sql: Cow<'static, str>,
     pub(crate) values: Vec<(Box<dyn ToSql + Sync + Send>, Type)>,
@@ -124,7 +124,7 @@ impl Query {
     }
 }
 
-/// `$1` stays.
+/// Leaves `$1` unchanged.
 fn renumbered(sql: &str, by: usize) -> String {
     let mut parts = sql.split('$');
     let mut text = parts.next().unwrap_or_default().to_owned();

@@ -26,7 +26,7 @@ pub(crate) const MAX_ATTEMPTS: u32 = 3;
 pub(crate) struct Tables {
     store: PostgresStore,
     component: Component,
-    /// As of the last check.
+    /// Set by the last check.
     is_current: Arc<AtomicBool>,
 }
 
@@ -43,7 +43,7 @@ impl PostgresStore {
 }
 
 impl Tables {
-    /// In one round trip, without locks. `None`: there are no tables.
+    /// One round trip, without locks. `None`: there are no tables.
     pub(crate) async fn read(&self, query: &Statement<'_>) -> Result<Option<Vec<Row>>, StateError> {
         let mut left = MAX_ATTEMPTS;
         loop {
@@ -99,7 +99,7 @@ impl Tables {
         self.store.0.acquire().await
     }
 
-    /// For one transaction that prepares repeated statements.
+    /// The transaction prepares repeated statements.
     pub(crate) async fn acquire_preparing(&self) -> Result<PooledConnection, Failure> {
         let mut on = self.acquire().await?;
         on.prepare(&self.store.0.sessions);

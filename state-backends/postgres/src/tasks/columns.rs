@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::row_reader::{RowReader, json, micros};
 
-/// Of one column, for several tasks.
+/// The values of one column for several tasks.
 pub(super) type Values = Box<dyn ToSql + Sync + Send>;
 
 pub(super) struct Column {
@@ -125,7 +125,7 @@ fn printable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// JSON. `None`: the list is empty.
+/// The list as JSON. `None`: it is empty.
 fn some<T: serde::Serialize>(list: &[T]) -> Option<String> {
     (!list.is_empty()).then(|| json(list))
 }
@@ -139,7 +139,7 @@ pub(super) static SELECTED: LazyLock<String> = LazyLock::new(|| {
     COLUMNS.iter().map(name).collect::<Vec<_>>().join(", ")
 });
 
-/// A bit mask.
+/// The columns in which two tasks differ, as a bit mask.
 pub(super) fn differing(before: &Task, after: &Task) -> u64 {
     let differs = |(n, column): (usize, &Column)| u64::from((column.differs)(before, after)) << n;
     COLUMNS.iter().enumerate().map(differs).sum()

@@ -25,7 +25,7 @@ use crate::store::Query;
 /// Behind the clock, while no task is ready.
 const IDLE_LAG: Micros = Micros::from_millis(1_000);
 const FULL_SCAN_INTERVAL: Micros = Micros::from_millis(1_000);
-/// By the server's count of dead rows.
+/// Numbers of dead rows, as counted by the server.
 const DEAD_ROWS_TO_CREATE: i64 = 10_000;
 const DEAD_ROWS_TO_DROP: i64 = 5_000;
 
@@ -34,7 +34,7 @@ const DEAD_ROWS_TO_DROP: i64 = 5_000;
 const LAST_FULL_SCAN: &str = "(SELECT min(CASE WHEN f.kind = ANY ($2) AND f.priority >= $3 THEN f.looked ELSE 9223372036854775807 END) \
      FROM interval_queue_task_low_mark AS f WHERE f.queue = q.number)";
 
-/// As read by one transaction.
+/// The marks as one transaction has read them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LowMarks {
     last_full_scan: Option<i64>,

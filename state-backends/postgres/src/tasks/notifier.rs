@@ -33,7 +33,7 @@ impl Notifier {
         Self { store: store.clone(), pending: Arc::default() }
     }
 
-    /// To send right after a commit. `None`: another was sent just now; call
+    /// The notification to send right after a commit. `None`: another was sent just now; call
     /// [`notify_later`](Self::notify_later) once the command is stored. Watchers also poll, so a
     /// lost notification only delays them.
     pub(super) fn claim_notification(&self, queue: &QueueName) -> Option<String> {

@@ -18,7 +18,7 @@ use super::{
     view::{Lookup, Selection, Target},
 };
 
-/// For a poll that may admit tasks.
+/// Rows to read for a poll that may admit tasks.
 const MIN_ADMITTED: u32 = MAINTENANCE_BUDGET / BUDGET_PART;
 /// For a delay between the estimated clock and the start of the transaction.
 const CLOCK_MARGIN: Micros = Micros::from_millis(50);
@@ -29,7 +29,7 @@ const EXCLUSIVE_STEPS: u32 = 16;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueHeader {
     pub(super) number: i64,
-    /// On the server's clock.
+    /// An instant of the server's clock.
     maintenance_at: Micros,
     now: Micros,
     read: tokio::time::Instant,
@@ -54,7 +54,6 @@ impl QueueHeader {
     }
 }
 
-/// Of this handle.
 #[derive(Clone, Debug, Default)]
 pub(super) struct QueueHeaders(Arc<Mutex<HashMap<QueueName, QueueHeader>>>);
 

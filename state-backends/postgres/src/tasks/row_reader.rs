@@ -29,7 +29,7 @@ impl<'r> RowReader<'r> {
         self.row.columns().get(self.next - 1).map_or("?", |column| column.name())
     }
 
-    /// About the last column that was read.
+    /// The error names the last column that was read.
     pub(super) fn bad(&self, shown: &dyn Debug, what: &str) -> StateError {
         let shown: String = format!("{shown:?}").chars().take(60).collect();
         // A parser may quote the whole value.
@@ -106,7 +106,7 @@ impl<'r> RowReader<'r> {
         Ok(self.some_json()?.unwrap_or_default())
     }
 
-    /// For example the name of an enum's variant.
+    /// Reads a JSON string, such as the name of an enum's variant.
     pub(super) fn word<T: DeserializeOwned>(&mut self) -> Result<Option<T>, StateError> {
         let Some(text) = self.some_text()? else { return Ok(None) };
         let word: serde::de::value::StrDeserializer<'_, serde::de::value::Error> =

@@ -53,13 +53,13 @@ pub(super) enum Attempt {
     Retry,
 }
 
-/// As of after the lock was taken.
+/// The row of the queue, read after the lock was taken.
 pub(super) struct TransactionStart {
     pub(super) number: i64,
     pub(super) now: Micros,
     pub(super) ageing: Micros,
     low_marks: LowMarks,
-    /// Set if statements may be prepared there.
+    /// The server process, if statements may be prepared there.
     process: Option<i32>,
 }
 
@@ -137,7 +137,7 @@ impl PostgresTasks {
         Ok(Attempt::Done(Ok(reply), is_notification_pending))
     }
 
-    /// In one round trip: begins, locks the queue, and reads ahead.
+    /// One round trip begins, locks the queue, and reads ahead.
     async fn begin(
         &self,
         on: &PooledConnection,

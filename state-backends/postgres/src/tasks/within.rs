@@ -166,7 +166,7 @@ impl PostgresTasks {
     }
 }
 
-/// For `interval_queue_task_add_all`.
+/// The argument of `interval_queue_task_add_all`.
 #[derive(Serialize)]
 struct StatedTask<'t> {
     kind: &'t str,

@@ -15,14 +15,14 @@ use super::{
 };
 use crate::store::Query;
 
-/// Above the bits of the columns.
+/// Bits above those of the columns.
 const PAYLOAD: u64 = 1 << 61;
 const RESULT: u64 = 1 << 62;
 const LOG: u64 = 1 << 63;
 
 const MAX_FOLDED_ROWS: u32 = 5_000;
 
-/// Of one table.
+/// Columns of rows of one table.
 struct Rows {
     columns: Vec<(&'static str, Kind, Values)>,
 }
@@ -274,7 +274,7 @@ fn changed_tasks(written: &Written, mask: u64, ids: &[TaskId]) -> Rows {
 /// All columns have the table's defaults.
 static BLANK: LazyLock<Task> = LazyLock::new(|| Task::bare(TaskId::FIRST));
 
-/// Have no default.
+/// Columns without a default.
 const NEEDED: [&str; 5] = ["id", "state", "kind", "due", "added"];
 
 fn new_tasks(written: &Written, tasks: &[&Task]) -> Rows {

@@ -220,7 +220,7 @@ fn reason(words: &str, behind: Ticket) -> Result<Option<WaitReason>, StateError>
     }))
 }
 
-/// Without the status.
+/// The answer has no status.
 fn snapshot(words: &[Vec<u8>]) -> Result<Option<Snapshot>, StateError> {
     let Some((numbers, words)) = words.split_first() else {
         return Ok(None);

@@ -110,7 +110,7 @@ impl Address {
     }
 }
 
-/// Without credentials.
+/// Omits the credentials.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |hosts: &[Host]| {

@@ -19,7 +19,7 @@ use super::{
 pub(super) struct Dialer {
     pub(super) address: Address,
     pub(super) timeout: Duration,
-    /// To trust instead of the system's.
+    /// Replace the system's.
     #[cfg(feature = "tls")]
     certificates: Option<redis::TlsCertificates>,
 }

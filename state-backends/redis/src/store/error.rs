@@ -76,7 +76,7 @@ pub(super) fn is_no_function(error: &RedisError) -> bool {
         && error.detail().is_some_and(|detail| detail.starts_with("Function not found"))
 }
 
-/// Other commands may be accepted.
+/// The server may accept other commands.
 pub(super) fn is_refused_command(error: &RedisError) -> bool {
     let answered = matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension);
     let not_permitted = error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm);

@@ -33,7 +33,7 @@ pub(super) struct Keeper {
     watchers: BTreeMap<String, Vec<Sender<()>>>,
     connection: Option<(PubSubSink, PubSubStream)>,
     delays: ExponentialBackoff,
-    /// To reconnect, or to ping.
+    /// The next attempt to connect, or the next ping.
     due: Pin<Box<Sleep>>,
 }
 

@@ -71,7 +71,7 @@ impl Link {
         self.connection().await.map(drop)
     }
 
-    /// `node` is for clusters. `None`: the key decides.
+    /// `node` is for clusters; `None`: the key decides.
     ///
     /// # Errors
     ///

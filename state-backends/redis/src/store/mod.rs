@@ -27,7 +27,6 @@ pub struct RedisStore {
     link: Arc<Link>,
     keeper: KeeperHandle,
     pub(crate) prefix: Arc<str>,
-    /// Applies to unused keys.
     pub(crate) idle_expiry: Duration,
     warning: Option<Arc<str>>,
 }

@@ -51,7 +51,7 @@ impl Packer {
         Ok(())
     }
 
-    /// Its value follows.
+    /// The value follows.
     fn variant(&mut self, name: &str) -> Result<&mut Self, Error> {
         self.bytes.push(0x81);
         self.text(name.as_bytes())?;

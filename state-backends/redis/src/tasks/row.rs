@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::task_answer::{nonsense, unpacked};
 
-/// Of a leased plain task. Other rows are packed.
+/// The first byte of a leased plain task. Other rows are packed.
 const LEASED: u8 = 2;
 
 /// The payload is `None` unless the task is plain.

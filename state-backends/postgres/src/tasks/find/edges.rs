@@ -71,7 +71,7 @@ pub(super) fn edges(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
     lookup_query(lookups, query, read, LookupResult::Edges)
 }
 
-/// In the order of the index.
+/// Edges come in the order of the index.
 fn to(states: &str) -> String {
     format!(
         "SELECT {COLUMNS} FROM unnest({states}) AS s (state), LATERAL (SELECT * FROM interval_queue_task_edge AS e \

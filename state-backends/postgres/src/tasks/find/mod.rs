@@ -29,7 +29,6 @@ use super::{
 };
 use crate::store::Query;
 
-/// By their numbers.
 static DECLARED: LazyLock<Vec<Declared>> = LazyLock::new(index::declared);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +47,6 @@ pub(super) enum Locks {
 pub(super) struct Scope {
     pub(super) queue: i64,
     pub(super) locks: Locks,
-    /// The transaction may write.
     pub(super) writes: bool,
     /// The rules have not asked for the rows yet.
     pub(super) is_read_ahead: bool,
@@ -72,7 +70,6 @@ enum RowShape {
     Others,
 }
 
-/// To the read set.
 type AddRows = dyn Fn(&[&Row], &mut ReadSet) -> Result<(), StateError> + Send + Sync;
 
 impl LookupQuery {
@@ -209,7 +206,7 @@ fn lookup_query<T: 'static>(
     LookupQuery { query, shape: RowShape::Others, add_rows: Box::new(add_rows) }
 }
 
-/// Also by id: the rules ask for the tasks later.
+/// Adds tasks also by id: the rules ask for them later.
 fn insert_tasks(tasks: &[Task], read_set: &mut ReadSet) {
     for task in tasks {
         read_set.insert_if_absent(Target::Task(task.id), LookupResult::Task(Some(Box::new(task.clone()))));

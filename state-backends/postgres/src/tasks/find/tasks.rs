@@ -81,7 +81,7 @@ fn bodies(scope: Scope, lookups: Vec<Lookup>, ids: Vec<Uuid>, column: &'static s
     LookupQuery { query, shape: RowShape::Others, add_rows: Box::new(add_rows) }
 }
 
-/// Tasks of keys, or their number.
+/// Finds tasks of keys, or their number.
 pub(super) fn of_keys(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
     let keys = lookups.iter().filter_map(|lookup| match &lookup.target {
         Target::LeasedOfKey(key)

@@ -112,7 +112,7 @@ CREATE TABLE interval_queue_task_low_mark (
     looked bigint NOT NULL,
     PRIMARY KEY (queue, kind, priority)
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
--- As counted by the server.
+-- The server counts these rows.
 CREATE FUNCTION interval_queue_task_dead() RETURNS bigint LANGUAGE sql STABLE SET search_path FROM CURRENT
     AS 'SELECT pg_stat_get_dead_tuples(''interval_queue_task''::regclass)';
 
@@ -155,7 +155,7 @@ CREATE TABLE interval_queue_task_worker (
     seen bigint NOT NULL,
     busy boolean NOT NULL,
     cleared boolean NOT NULL,
-    -- Of the tasks that the worker takes. NULL in both: any task.
+    -- Restrict the tasks that the worker takes. NULL in both: any task.
     at_least bigint,
     room bigint,
     PRIMARY KEY (queue, worker)
@@ -418,7 +418,7 @@ DECLARE
     ordered boolean;
     delay interval;
     not_before timestamptz;
-    -- After the task was added.
+    -- Counts from the time of adding.
     time_left interval;
     deadline timestamptz;
     unique_name text;
@@ -843,7 +843,7 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF octet_length(bytes) > size THEN
-        -- Cut between characters.
+        -- Cuts between characters.
         WHILE get_byte(bytes, size) & 192 = 128 LOOP
             size := size - 1;
         END LOOP;

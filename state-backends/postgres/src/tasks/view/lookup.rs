@@ -23,29 +23,30 @@ pub(crate) enum Target {
     Look(usize, Vec<String>),
     /// The first instants of the index with this number.
     First(usize),
-    /// At least this priority, by [`Task::order`](interval_queue_task_contract::Task::order).
+    /// Tasks of these kinds with at least this priority, by
+    /// [`Task::order`](interval_queue_task_contract::Task::order).
     Ready(Vec<Kind>, Option<i32>),
     /// A number of tasks, as up to [`OrderedHolders`](Self::OrderedHolders).
     Leased,
     LeasedOfKey(Key),
     Holders(Key),
     OrderedHolders(Key),
-    /// The last first.
+    /// Ready tasks that hold the key, the last first.
     LastReadyHolder(Key),
     /// A number of tasks.
     Blocked(Key),
-    /// In use, after this key.
+    /// The first key in use after this one.
     NextKey(Option<Key>),
     Select(Box<Selection>),
     /// The last task that a selection after this position examines.
     ScanEnd(Cursor),
-    /// By downstream, after this downstream.
+    /// Edges by downstream, after this downstream.
     From(TaskId, Option<TaskId>),
     /// With pending notifications in this generation, by downstream.
     UnnotifiedFrom(TaskId, u32),
     /// By upstream, in this state and after this upstream.
     To(TaskId, Option<EdgeState>, Option<TaskId>),
-    /// By upstream.
+    /// Pending edges by upstream.
     Pending(TaskId),
     Presence(WorkerId),
     Presences,
@@ -53,17 +54,17 @@ pub(crate) enum Target {
     Kind(Kind),
     Kinds,
     Key(Key),
-    /// By name.
+    /// Sorted by name.
     KeysToRebalance,
-    /// By name.
+    /// Sorted by name.
     PausedKeys,
     Schedule(Key),
     Schedules,
     Counts,
     Miscounted,
-    /// From this hour on.
+    /// The hours from this one on.
     Times(Kind, u32),
-    /// With higher numbers.
+    /// Events with higher numbers.
     Events(u64),
     /// The highest number of an event.
     LastEvent,
@@ -79,7 +80,7 @@ impl Target {
     }
 }
 
-/// The position after which it selects.
+/// The selection begins after a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Selection {
     pub(crate) selector: Selector,

@@ -23,7 +23,7 @@ pub(crate) use self::{
     written::{Change, Written},
 };
 
-/// By target: the results of all lookups of a command.
+/// All results of lookups, by target.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadSet(HashMap<Target, (Lookup, LookupResult)>);
 
@@ -32,7 +32,7 @@ impl ReadSet {
         self.0.insert(lookup.target.clone(), (lookup, result));
     }
 
-    /// By target.
+    /// An existing result for the target stays.
     pub(crate) fn insert_if_absent(&mut self, target: Target, result: LookupResult) {
         self.0.entry(target.clone()).or_insert_with(|| (Lookup::one(target), result));
     }
@@ -70,7 +70,6 @@ pub(crate) struct ReadyResult<'k> {
     pub(crate) is_complete: bool,
 }
 
-/// Of one run of the rules.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// The reply or the rejection, and the rows to store before it is returned.

@@ -18,7 +18,7 @@ macro_rules! one {
     };
 }
 
-/// Without rows that were written since.
+/// Omits rows that were written since.
 macro_rules! all {
     ($self:ident, $target:expr, $variant:ident, $written:expr, $name:expr) => {{
         let mut all = match $self.look_up(&Lookup::some($target, u32::MAX)) {
@@ -40,7 +40,7 @@ impl TransactionView<'_> {
         result.saturating_add_signed(more)
     }
 
-    /// Including written ones.
+    /// Includes written leases.
     fn leases(&mut self) -> Vec<Lease> {
         let mut leases =
             all!(self, Target::Leases, Leases, self.written.presences, |lease: &Lease| lease.worker);

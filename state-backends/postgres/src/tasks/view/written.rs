@@ -46,13 +46,13 @@ pub(crate) struct Written {
     /// Earlier events are deleted, at most this number.
     pub(crate) first_event: Option<(Micros, u32)>,
     pub(crate) notifies: bool,
-    /// Of the new versions of written tasks.
+    /// Index entries of the new versions.
     entries: Entries,
-    /// Change of the number.
+    /// Change of each number of tasks.
     more: HashMap<Target, i64>,
-    /// By downstream and upstream.
+    /// Pairs of downstream and upstream.
     upstreams: BTreeSet<(TaskId, TaskId)>,
-    /// By lookups.
+    /// Number of rows that lookups have visited.
     visited: AtomicU64,
 }
 
@@ -95,7 +95,7 @@ impl Written {
         self.visit(self.tasks.get(&id))
     }
 
-    /// By id.
+    /// Sorted by id.
     pub(crate) fn tasks(&self) -> impl Iterator<Item = (TaskId, &Change<Task>)> {
         self.tasks.iter().map(|(&id, change)| self.visit((id, change)))
     }
@@ -125,7 +125,7 @@ impl Written {
         I::all(&self.entries).first().map(|(_, order)| self.visit((order.instant(), order.id())))
     }
 
-    /// In order.
+    /// In the order of leasing.
     pub(super) fn ready(&self, kinds: &[Kind], at_least: Option<i32>) -> Vec<&Task> {
         let of_kind = |kind: &Kind| {
             let first = (kind.clone(), at_least.unwrap_or(i32::MIN));
@@ -153,13 +153,13 @@ impl Written {
         self.more.get(target).copied().unwrap_or(0)
     }
 
-    /// By downstream.
+    /// Sorted by downstream.
     pub(super) fn edges_from(&self, up: TaskId, after: Option<TaskId>) -> impl Iterator<Item = &Edge> {
         let all = self.edges.range(behind(up, after));
         all.filter_map(|(_, change)| self.visit(change).after.as_ref())
     }
 
-    /// By upstream.
+    /// Sorted by upstream.
     pub(super) fn edges_to(&self, down: TaskId, after: Option<TaskId>) -> impl Iterator<Item = &Edge> {
         let all = self.upstreams.range(behind(down, after));
         all.filter_map(|&(down, up)| self.visit(self.edges.get(&(up, down))?).after.as_ref())

@@ -47,7 +47,7 @@ end
 
 -- Letters whose groups are in pages (pages.lua): the length of their entries after the group.
 local WIDTHS = { r = 35, l = 16, e = 23, I = 23 }
--- Not counted, since they always have entries.
+-- These letters always have entries, so their entries are not counted.
 local UNCOUNTED = { r = true, l = true, e = true, I = true, E = true, W = true }
 
 local function line_of(x)

@@ -2,10 +2,10 @@
 -- luacheck: std lua51, read globals rows State EdgeState copy copy_task minus line_of rank is_below, globals work
 -- luacheck: max line length 120
 
--- Per command; the maintenance does the rest.
+-- A command changes at most this number; the maintenance does the rest.
 local MAX_REBALANCED = 8
 
--- In the order of their key.
+-- Compares in the order of the key.
 local function is_behind(x, other)
   local of_x, of_other = line_of(x), line_of(other)
   if of_x ~= of_other then

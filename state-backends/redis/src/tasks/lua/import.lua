@@ -2,7 +2,7 @@
 -- luacheck: std lua51, read globals tables rows State STATES AttemptEnd EdgeState is_ended after_end copy_task new_task
 -- luacheck: read globals refuse OnFailure is_same NO_TOKEN, globals work, max line length 120
 
--- Numbers for names, without defaults.
+-- A task with numbers for names, without defaults.
 local function stored_form(x)
   x.state, x.added, x.due = STATES[x.state], x.added or 0, x.due or 0
   x.weight = x.weight ~= 1 and x.weight or nil

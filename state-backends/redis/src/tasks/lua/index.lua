@@ -4,7 +4,7 @@
 -- luacheck: read globals entries_of_edge entries_of_presence State number
 -- luacheck: globals tables, max line length 120, ignore 211
 
--- As when the command began; if not counted, a positive number.
+-- The number when the command began; a positive number if the letter is not counted.
 local function stored_of(letter)
   if UNCOUNTED[letter] then
     return 1

@@ -10,7 +10,7 @@ function work.linked_to(id)
   return up
 end
 
--- Directly or indirectly. Also true if there are too many edges to check.
+-- Follows edges, also indirectly. Returns true if there are too many to check.
 local function is_waited_for_by(x, other)
   local seen, left, many = { [x] = true }, { x }, 0
   while #left > 0 do

@@ -56,7 +56,6 @@ function work.end_overdue(budget)
   return budget.left > 0
 end
 
--- After a change of limits.
 function work.rebalance_keys(budget)
   for _, row in ipairs(rows.keys_to_rebalance(budget.left)) do
     if not work.rebalance_key(row.key, budget) then

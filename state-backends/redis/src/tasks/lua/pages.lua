@@ -58,7 +58,7 @@ local function find(text, rest, at, width)
   return at + low * width
 end
 
--- In the direction of the read. False: there is none.
+-- Follows the direction of the read. False: there is none.
 local function next_page(read, group, most, width)
   if not read.names or read.next > #read.names then
     if read.is_last then

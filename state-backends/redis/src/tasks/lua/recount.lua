@@ -4,7 +4,6 @@
 -- luacheck: read globals DONE LEASED READY_KIND LEASED_KIND
 -- luacheck: globals tables rows work, max line length 120
 
--- Per command.
 local MAX_DROPPED = 10000
 local SCAN_SIZE = 200
 local TASK_LETTERS = { 'n', 'r', 'l', 'a', 's', 't', 'h', 'o', 'R', 'H', 'L', 'q', 'k', 'p', 'u', 'e', 'x', 'd', 'I' }

@@ -99,7 +99,7 @@ function rows.next_scheduled()
   return first and of_number(first, 2)
 end
 
--- `due`, rank and id.
+-- Bytes of `due`, rank and id.
 local ORDER_WIDTH = 34
 
 local function merged(found, some, most)

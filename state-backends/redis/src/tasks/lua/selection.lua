@@ -23,7 +23,7 @@ local function has_all(tags, wanted)
   return true
 end
 
--- With hyphens.
+-- An id with hyphens.
 local function text_of(id)
   local text = string.gsub(id, '.', function(byte)
     return string.format('%02x', string.byte(byte))

@@ -252,7 +252,7 @@ function work.lease(step, ready, want, reply)
   return not is_empty and room or nil
 end
 
--- Of events without a notification; at most `soonest`.
+-- Ignores events with a notification. Returns at most `soonest`.
 function work.next_event(soonest)
   local now = work.now
   local function sooner(other)

@@ -40,9 +40,8 @@ local tables = {}
 function tables.clear()
   -- By field of ROWS; `false`: none.
   tables.small, tables.small_written = {}, {}
-  -- By kind.
   tables.counts = {}
-  -- By kind, of this hour.
+  -- Only of this hour.
   tables.times = {}
   -- By id; `false`: none.
   tables.rows, tables.rows_written = {}, {}
@@ -178,7 +177,6 @@ local function pack_task(id, x)
   return row
 end
 
--- In one call.
 function tables.load(ids)
   local missing, all = {}, tables.rows
   for _, id in ipairs(ids) do

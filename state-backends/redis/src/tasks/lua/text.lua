@@ -55,7 +55,7 @@ local function display(id)
     .. string.sub(digits, 17, 20) .. '-' .. string.sub(digits, 21)
 end
 
--- Of equal length; or nil.
+-- Both have equal length. Nil: there is none.
 local function id_before(id)
   for n = #id, 1, -1 do
     local byte = string.byte(id, n)
@@ -65,7 +65,7 @@ local function id_before(id)
   end
 end
 
--- At least a second.
+-- Requires at least a second.
 local function duration(micros)
   local fraction = string.gsub(string.format('.%06d', micros % 1000000), '%.?0*$', '')
   return string.format('%d', math.floor(micros / 1000000)) .. fraction .. 's'

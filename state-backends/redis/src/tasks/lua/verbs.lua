@@ -78,7 +78,7 @@ local function remove_edges_of(x)
   return #rows.edges_from(x.id, nil, 1) == 0
 end
 
--- Left unchanged. `to` is the upstream of a new edge.
+-- The task is left unchanged. `to` is the upstream of a new edge.
 local function is_kept(verb, x, edges, to)
   -- At its destination a task of a key would run concurrently with the one that runs here.
   return verb == 'move' and x.key and rows.leased_of_key(x.key) > 0

@@ -26,7 +26,7 @@ function work.begin(now, queue)
   -- Tasks that became ready and still are.
   work.readied = {}
   work.more_leased = 0
-  -- Since the last maintenance.
+  -- Whether a task has ended since the last maintenance.
   work.unnotified = false
   work.notifies = false
 end
