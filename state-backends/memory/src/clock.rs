@@ -1,4 +1,4 @@
-//! The clocks of the memory stores. No other module of this crate reads the host's clock.
+//! Clocks. No other module of this crate reads the host's clock.
 #![allow(clippy::disallowed_methods, reason = "this is a clock module")]
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -6,16 +6,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use interval_queue_contract::{Micros, Reading};
 use tokio::time::Instant;
 
-/// The initial reading. Above zero, so that instants in the past exist.
+/// Above zero, so that instants in the past exist.
 const START_TIME: Duration = Duration::from_secs(1);
 
-/// A clock that starts at `START_TIME` and follows tokio's, including virtual time.
+/// Follows tokio's clock, including virtual time.
 pub(crate) fn tokio_clock() -> impl Fn() -> Reading + Send + Sync + 'static {
     let began = Instant::now();
     move || Reading::of_clock(Micros::from_duration(START_TIME + began.elapsed()))
 }
 
-/// A clock that starts at the host's time and follows tokio's, including virtual time.
+/// Starts at the host's time and follows tokio's clock, including virtual time.
 pub(crate) fn wall_clock() -> impl Fn() -> Micros + Send + Sync + 'static {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let began = Instant::now();

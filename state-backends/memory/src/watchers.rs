@@ -9,14 +9,13 @@ use futures::stream;
 use interval_queue_contract::{Changes, QueueName};
 use tokio::sync::watch::Sender;
 
-/// Notifies the watchers of each queue.
 #[derive(Debug, Default)]
 pub(crate) struct Watchers(Mutex<BTreeMap<QueueName, Sender<()>>>);
 
 impl Watchers {
     pub(crate) fn watch(&self, queue: &QueueName) -> Changes {
         let mut watched = self.lock();
-        // Drops the senders of queues without watchers, which would accumulate otherwise.
+        // Drops the senders of queues without watchers, which would accumulate.
         watched.retain(|_, sender| !sender.is_closed());
         let receiver = watched.entry(queue.clone()).or_default().subscribe();
         Box::pin(stream::unfold(receiver, async |mut receiver| {

@@ -72,7 +72,7 @@ impl Bench {
         Ok(Some([Some(task), written]))
     }
 
-    /// Runs `work` as a whole, or undoes it if it fails.
+    /// Undoes `work` if it fails.
     fn whole<T>(
         &self,
         queue: &QueueName,

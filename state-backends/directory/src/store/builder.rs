@@ -1,4 +1,4 @@
-//! The options of a directory, and opening it.
+//! Options of a directory, and opening it.
 
 use std::{path::PathBuf, time::Duration};
 

@@ -9,8 +9,8 @@ use std::{
     },
 };
 
-/// The fault as one number. -1: none. 0: the store has died. n > 0: it dies before the nth
-/// operation from now. n < -1: the operation `-2 - n`, counted from 0, fails.
+/// -1: none. 0: the store has died. n > 0: it dies before the nth operation from now. n < -1: the
+/// operation `-2 - n`, counted from 0, fails.
 #[derive(Clone, Debug)]
 pub(crate) struct Faults(Arc<AtomicI64>);
 
@@ -21,7 +21,7 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// Dies before `operation`, counted from 0 and from now.
+    /// Counts operations from 0 and from now.
     pub(crate) fn die_before(&self, operation: i64) {
         self.0.store(operation + 1, Ordering::SeqCst);
     }
@@ -31,7 +31,7 @@ impl Faults {
         self.0.load(Ordering::SeqCst) - 1
     }
 
-    /// Fails at `operation`, counted from 0 and from now; later operations succeed.
+    /// Counts operations from 0 and from now; later operations succeed.
     pub(crate) fn fail_at(&self, operation: i64) {
         self.0.store(-2 - operation, Ordering::SeqCst);
     }
@@ -40,8 +40,7 @@ impl Faults {
         self.0.load(Ordering::SeqCst) < -1
     }
 
-    /// Whether the store has died. A dead store does nothing more, as if its process had been
-    /// killed.
+    /// A dead store does nothing more, as if its process had been killed.
     pub(crate) fn is_dead(&self) -> bool {
         self.0.load(Ordering::SeqCst) == 0
     }

@@ -1,5 +1,5 @@
-//! File operations by names relative to the directory. Reads are bounded, and moves and removals
-//! are idempotent.
+//! File operations by names relative to the directory. Reads are bounded; moves and removals are
+//! idempotent.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -14,10 +14,9 @@ use interval_queue_store::files::names;
 
 use super::Faults;
 
-/// Maximum size of a task's file: a payload, a result and the history fit in several times over.
+/// A payload, a result and the history fit in several times over.
 pub(crate) const MAX_FILE_BYTES: u64 = 32 << 20;
 
-/// The files below one directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
     root: PathBuf,
@@ -36,8 +35,7 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Sets the mark on the file that was read. `false`: another user owns the file, and only the
-    /// owner may set its times.
+    /// `false`: another user owns the file, and only the owner may set its times.
     pub(crate) fn mark(&self, mark: u32) -> io::Result<bool> {
         match self.file.set_modified(marked(self.written, mark)) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(false),
@@ -46,8 +44,7 @@ impl Contents {
     }
 }
 
-/// Whether `written` bears the mark, so the file is as the store left it. A write or a replacement
-/// by a person removes the mark.
+/// The file is as the store left it: a write or a replacement by a person removes the mark.
 pub(crate) fn is_marked(written: SystemTime, mark: u32) -> bool {
     written.duration_since(UNIX_EPOCH).is_ok_and(|since| since.subsec_nanos() == mark)
 }
@@ -57,7 +54,6 @@ fn marked(at: SystemTime, mark: u32) -> SystemTime {
     UNIX_EPOCH + Duration::new(seconds, mark)
 }
 
-/// Why a file was not read.
 #[derive(Debug)]
 pub(crate) enum Unread {
     Missing,
@@ -81,17 +77,16 @@ impl Files {
         path
     }
 
-    /// Whether writes are flushed to disk.
     pub(crate) fn is_flushed(&self) -> bool {
         self.is_flushed
     }
 
-    /// Whether a missing mark means an edit. On a file system with coarse times no file has a mark.
+    /// A missing mark means an edit, except where times are coarse: there no file has a mark.
     pub(crate) fn keeps_marks(&self) -> bool {
         *self.keeps_marks.get().unwrap_or(&true)
     }
 
-    /// Reads a whole file of at most [`MAX_FILE_BYTES`]. Links are not followed.
+    /// Reads at most [`MAX_FILE_BYTES`]. Links are not followed.
     pub(crate) fn read(&self, name: impl AsRef<Path>) -> Result<Contents, Unread> {
         let path = self.at(name);
         let file = open(&path).map_err(|error| match error.kind() {
@@ -109,13 +104,13 @@ impl Files {
                 format!("it has {} bytes: the file of a task has at most {MAX_FILE_BYTES}", metadata.len());
             return Err(Unread::Odd(text));
         }
-        // A file that grows meanwhile was edited, which its missing mark shows.
+        // An edit that makes the file grow meanwhile removes the mark.
         let mut text = Vec::with_capacity(metadata.len() as usize);
         (&file).take(metadata.len()).read_to_end(&mut text).map_err(Unread::Failed)?;
         Ok(Contents { text, written: metadata.modified().map_err(Unread::Failed)?, file })
     }
 
-    /// Writes a new file. A file of that name was left by a killed process and is replaced.
+    /// Replaces a file of that name, which a killed process left.
     pub(crate) fn write(&self, name: &str, text: &str, mark: Option<u32>) -> io::Result<()> {
         self.faults.step()?;
         let path = self.at(name);
@@ -150,7 +145,7 @@ impl Files {
         if self.is_flushed { file.sync_all() } else { Ok(()) }
     }
 
-    /// Writes a new file if its name is free. `false`: the name is taken.
+    /// `false`: the name is taken.
     pub(crate) fn create(&self, name: &str, text: &str, mark: u32) -> io::Result<bool> {
         self.faults.step()?;
         let path = self.at(name);
@@ -166,8 +161,8 @@ impl Files {
         self.fill(&file, text, Some(mark)).map(|()| true)
     }
 
-    /// Overwrites a file in place, or writes a new one. Creating and removing files is expensive.
-    /// The caller must be able to write the text again, since a crash can leave half of it.
+    /// Overwrites in place, since creating and removing files is expensive. The caller must be able
+    /// to write the text again: a crash can leave half of it.
     pub(crate) fn write_over(&self, name: &str, text: &str, mark: u32) -> io::Result<()> {
         self.faults.step()?;
         let path = self.at(name);
@@ -196,8 +191,7 @@ impl Files {
         self.rename(&temporary, name)
     }
 
-    /// Writes `line` to a file that has only that line. The end of a longer earlier line may
-    /// remain.
+    /// For a file of only one line. The end of a longer earlier line may remain.
     pub(crate) fn note(&self, name: &str, line: &str) -> io::Result<()> {
         self.faults.step()?;
         // Truncation would force a write to disk on some file systems.
@@ -209,13 +203,11 @@ impl Files {
             .write_all(line.as_bytes())
     }
 
-    /// Replaces a file atomically.
     pub(crate) fn replace(&self, name: &str, text: &str) -> io::Result<()> {
         self.replace_by(&format!("{name}.tmp"), name, text)
     }
 
-    /// Replaces a file atomically where several processes may do so concurrently: each has a
-    /// temporary name of its own.
+    /// Atomic, also if several processes do so concurrently: each has a temporary name of its own.
     pub(crate) fn replace_beside_others(&self, name: &str, text: &str) -> io::Result<()> {
         self.replace_by(&format!("{name}.{:016x}.tmp", RandomState::new().hash_one(name)), name, text)
     }
@@ -226,7 +218,7 @@ impl Files {
         self.flush_directory_of(name)
     }
 
-    /// Moves a file, over any file of the new name.
+    /// Replaces a file of the new name.
     pub(crate) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.faults.step()?;
         let rename = || fs::rename(self.at(from), self.at(to));
@@ -239,7 +231,7 @@ impl Files {
         }
     }
 
-    /// Moves a file if the new name is free. `false`: the name is taken.
+    /// `false`: the name is taken.
     pub(crate) fn rename_to_free(&self, from: &str, to: &str) -> io::Result<bool> {
         #[cfg(target_os = "linux")]
         {
@@ -268,7 +260,6 @@ impl Files {
         self.rename(from, to).map(|()| true)
     }
 
-    /// Removes a file, if it exists.
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
         self.faults.step()?;
         match fs::remove_file(self.at(name)) {
@@ -277,13 +268,12 @@ impl Files {
         }
     }
 
-    /// Whether the name exists. A link counts, wherever it leads.
+    /// A link counts, wherever it leads.
     pub(crate) fn is_there(&self, name: impl AsRef<Path>) -> bool {
         fs::symlink_metadata(self.at(name)).is_ok()
     }
 
-    /// Whether a file is unchanged since it was read with this time and length. Always `false`
-    /// where times are coarse.
+    /// Since it was read with this time and length. Always `false` where times are coarse.
     pub(crate) fn is_as_read(&self, name: &str, written: SystemTime, length: u64) -> bool {
         self.keeps_marks()
             && fs::symlink_metadata(self.at(name)).is_ok_and(|metadata| {
@@ -293,7 +283,7 @@ impl Files {
             })
     }
 
-    /// Whether a file is as the store left it.
+    /// The file is as the store left it.
     pub(crate) fn is_marked(&self, name: &str, mark: Option<u32>) -> bool {
         let written = fs::symlink_metadata(self.at(name)).and_then(|metadata| metadata.modified());
         written.is_ok_and(|written| mark.is_some_and(|mark| is_marked(written, mark)))
@@ -324,7 +314,6 @@ impl Files {
         self.flush_directory(name.rsplit_once('/').map_or("", |(directory, _)| directory))
     }
 
-    /// Flushes the names in a directory to disk, if writes are flushed.
     pub(crate) fn flush_directory(&self, directory: &str) -> io::Result<()> {
         if !self.is_flushed || !cfg!(unix) {
             return Ok(());
@@ -338,7 +327,7 @@ impl Files {
     }
 }
 
-/// Whether this user may set the times of a file.
+/// Only the owner may set the times of a file.
 fn is_own(file: &fs::Metadata) -> bool {
     #[cfg(unix)]
     return std::os::unix::fs::MetadataExt::uid(file) == rustix::process::geteuid().as_raw();

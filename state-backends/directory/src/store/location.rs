@@ -13,12 +13,10 @@ use interval_queue_store::files::{FileId, LockTimeout, cannot, lock::try_lock};
 
 use super::{Builder, Files};
 
-/// Version of the directory layout.
 const LAYOUT: u32 = 2;
 const MARK: &str = "layout.json";
 const EXPLAINED: &str = include_str!("explained.txt");
 
-/// The constant properties of an open store.
 #[derive(Debug)]
 pub(crate) struct Location {
     path: PathBuf,
@@ -67,17 +65,15 @@ impl Location {
         self.options.lock_timeout
     }
 
-    /// The time limit of a command that begins now.
     pub(crate) fn lock_wait(&self) -> LockTimeout {
         parts::lock_wait(self.options.lock_timeout)
     }
 
-    /// The lock of the whole directory, not opened yet.
+    /// The lock is not opened yet.
     pub(crate) fn lock(&self) -> parts::LockFile {
         parts::LockFile::new(self.path.join("lock"), try_lock)
     }
 
-    /// Whether other hosts may use the directory too.
     pub(crate) fn is_remote(&self) -> bool {
         *self.is_remote.get_or_init(|| self.options.as_remote || is_remote(&self.path))
     }
@@ -87,7 +83,7 @@ impl Location {
         self.options.clock.unwrap_or_else(of_place)
     }
 
-    /// An id of this start of the host. `-` over a network mount, where each host has its own id,
+    /// Identifies this start of the host. `-` over a network mount, where each host has its own id,
     /// and where the system reports none.
     pub(crate) fn boot(&self) -> &str {
         self.boot.get_or_init(|| {
@@ -96,7 +92,7 @@ impl Location {
         })
     }
 
-    /// Whether the directory exists and has our mark.
+    /// Checks the mark, too.
     pub(crate) fn is_made(&self) -> Result<bool, StateError> {
         let found = FileId::at(&self.files.at(MARK));
         let mut known = self.mark.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,7 +138,7 @@ impl Location {
         }
     }
 
-    /// Checks that the directory can be used, and changes nothing.
+    /// Changes nothing.
     pub(crate) fn check(&self) -> Result<(), StateError> {
         let is_there = self.path.is_dir();
         if is_there && !self.is_made()? {
@@ -151,8 +147,7 @@ impl Location {
         self.check_rights(if is_there { &self.path } else { self.path.parent().unwrap_or(&self.path) })
     }
 
-    /// Fails unless the directory is empty. A directory that is being created may have the
-    /// temporary file of the mark.
+    /// A directory that is being created may have the temporary file of the mark.
     fn check_empty(&self) -> Result<(), StateError> {
         let entries = fs::read_dir(&self.path).map_err(|error| cannot("look into", &self.path, error))?;
         for entry in entries {
@@ -189,7 +184,7 @@ impl Location {
         Ok(())
     }
 
-    /// Creates the directory and its mark if missing, and then probes the lock.
+    /// Probes the lock, too.
     pub(crate) fn make(&self) -> Result<(), StateError> {
         if self.is_made()? {
             return Ok(());
@@ -212,7 +207,6 @@ impl Location {
         StateError::new(kind, format!("{} {what}", self.path.display()))
     }
 
-    /// The error of a command that waited too long for another process.
     pub(crate) fn held_too_long(&self) -> StateError {
         let timeout = self.lock_timeout();
         let what = format!(
@@ -226,8 +220,7 @@ impl Location {
     }
 }
 
-/// The absolute path, without symbolic links, of a directory that need not exist in a parent that
-/// must.
+/// The path is absolute and without symbolic links. The directory need not exist, its parent must.
 fn resolve(given: &Path) -> Result<PathBuf, StateError> {
     let invalid =
         |what: &str| StateError::new(StateErrorKind::Invalid, format!("{} {what}", given.display()));
@@ -256,7 +249,7 @@ fn resolve(given: &Path) -> Result<PathBuf, StateError> {
 fn is_remote(path: &Path) -> bool {
     // The directory may not exist yet.
     let file_system = path.ancestors().find_map(|path| rustix::fs::statfs(path).ok());
-    // The type of this number differs between systems: signed, or longer.
+    // The number is signed on some systems, and longer.
     let kind = file_system.map(|file_system| file_system.f_type as u64 & 0xffff_ffff);
     kind.and_then(interval_queue_store::files::kind_of_remote).is_some()
 }

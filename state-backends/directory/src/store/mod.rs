@@ -1,5 +1,5 @@
-//! A directory as a store: its location, its mark and its files. This module does not know the
-//! content, except for the JSON file of the rate limits.
+//! A directory as a store, whatever its content except for the rate limits: its location, mark and
+//! files.
 
 use std::{
     fmt,

@@ -14,17 +14,17 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// Why a file cannot be used, for people.
+/// A text for people.
 pub(super) type Wrong = String;
 
-/// Fields that are read under another name or only from a drop box. They are not written back.
+/// Read under another name or only from a drop box, and not written back.
 const ALIASES: [&str; 5] = ["not_before", "deadline", "max_attempts", "on_conflict", "state"];
 
-/// The fields of a file in their order, each with the text of its value.
+/// In the order of the file, each with the text of its value.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Document(Vec<(String, Box<str>)>);
 
-/// The fields as slices of the parsed text.
+/// Values are slices of the parsed text.
 struct Fields<'t>(Vec<(String, &'t RawValue)>);
 
 impl<'de> Deserialize<'de> for Fields<'de> {
@@ -82,7 +82,7 @@ impl Document {
         text.map(|text| text.parse().map_err(|error| format!("\"id\": {error}"))).transpose()
     }
 
-    /// The payload as it stands in a file that a store wrote.
+    /// Requires a file that a store wrote.
     pub(super) fn payload(&self) -> Option<Json> {
         self.raw("payload").map(Json::stored)
     }
@@ -91,7 +91,7 @@ impl Document {
         self.raw("result").map(Json::stored)
     }
 
-    /// The log. A person may have made it unreadable: it is empty then.
+    /// Empty if a person has made it unreadable.
     pub(super) fn log(&self) -> Vec<LogLine> {
         self.or_default("log").unwrap_or_default()
     }
@@ -105,7 +105,6 @@ impl Document {
         parts.ok_or_else(|| format!("\"token\": {text:?} is none: one looks like 1741684364000000.1"))
     }
 
-    /// The new task that the file describes.
     pub(super) fn new_task(&self, id: TaskId) -> Result<NewTask, Wrong> {
         let payload = self.raw("payload").ok_or("it has no \"payload\": give at least {\"payload\": …}")?;
         let until: Until = self.or_default("unique_until")?;
@@ -132,7 +131,7 @@ impl Document {
         Ok(new)
     }
 
-    /// The instant of `name_us` in microseconds, or of `name` as RFC 3339.
+    /// `name_us` in microseconds, or `name` as RFC 3339.
     fn instant(&self, name: &str) -> Result<Option<Micros>, Wrong> {
         if let Some(micros) = self.get(&format!("{name}_us"))? {
             return Ok(Some(micros));
@@ -144,7 +143,7 @@ impl Document {
         Ok(Some(Micros::new(interval_queue_store::files::clock::micros(at))))
     }
 
-    /// The row of a task in `state`, as far as the file has its fields.
+    /// As far as the file has the fields.
     pub(super) fn task(&self, id: TaskId, state: State) -> Result<Task, Wrong> {
         let new = self.new_task(id)?;
         let at = |when: When| match when {
@@ -196,8 +195,7 @@ impl Document {
         })
     }
 
-    /// The text of a file from the row. Payload, result, log, upstreams and unknown fields come from
-    /// `self` unless others are given.
+    /// Payload, result, log, upstreams and unknown fields come from `self` unless others are given.
     pub(super) fn of_task(
         &self,
         task: &Task,
@@ -260,7 +258,7 @@ impl Document {
     }
 }
 
-/// All fields of a row or a body.
+/// Names of a row and of a body.
 const KNOWN: [&str; 33] = [
     "id",
     "kind",
@@ -302,7 +300,7 @@ fn wrong(name: &str, value: &str, error: &serde_json::Error) -> Wrong {
     format!("{name:?}: {shown} cannot be used: {error}")
 }
 
-/// A file being written, one field per line.
+/// One field per line.
 #[derive(Default)]
 struct Text(Vec<u8>);
 
@@ -340,7 +338,7 @@ impl Text {
     }
 }
 
-/// The part of the retry policy that the task sets itself.
+/// The retry rules that the task sets itself.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Rules {
@@ -367,7 +365,7 @@ impl Rules {
         }
     }
 
-    /// The override. A `max_attempts` at the top level of the file takes precedence.
+    /// A `max_attempts` at the top level of the file takes precedence.
     fn own(self, max_attempts: Option<u32>) -> PolicyOverride {
         PolicyOverride {
             max_attempts: max_attempts.or(self.max_attempts),
@@ -379,7 +377,6 @@ impl Rules {
     }
 }
 
-/// An upstream of a task, as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Upstream {
     id: TaskId,
@@ -399,7 +396,6 @@ impl Upstream {
     }
 }
 
-/// An earlier run of a task, as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Run {
     token: String,

@@ -22,31 +22,28 @@ use super::{
 };
 use crate::store::{Location, files::is_marked};
 
-/// Maximum findings per transaction.
+/// Limits one transaction.
 const MAX_FINDINGS: usize = 1_000;
-/// Minimum time between two scans by polling workers.
+/// Limits polling workers.
 const MIN_SCAN_INTERVAL: Duration = Duration::from_secs(1);
-/// Scans take at most this fraction of the time: one part in 50.
+/// Scans take at most one part in 50 of the time.
 const SCAN_TIME_DIVISOR: u32 = 50;
-/// Minimum age of a modification time, in microseconds, before a directory counts as seen. File
-/// times are as coarse as a tick of the kernel.
+/// Age of a modification time before a directory counts as seen: file times are as coarse as a tick
+/// of the kernel.
 const CLOCK_TICK_US: i64 = 20_000;
-/// Minimum age over a network mount, whose clock differs from the host's, in microseconds.
+/// Age over a network mount, whose clock differs from the host's.
 const REMOTE_CLOCK_SKEW_US: i64 = 5_000_000;
 
-/// When a queue is scanned again.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ScanState {
     next: Option<Instant>,
-    /// Modification time of the drop box at its last scan.
+    /// Time of the drop box at the last scan.
     dropped: Option<i64>,
 }
 
-/// Differences between the files and the index.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    /// Files that the index does not expect, with the state of their directory. `None`: the drop
-    /// box.
+    /// Not expected by the index, with the state of their directory. `None`: the drop box.
     pub(super) strange: Vec<(Option<State>, PathBuf)>,
     /// Tasks whose files are not in their place.
     pub(super) gone: Vec<TaskId>,
@@ -60,8 +57,8 @@ impl Findings {
     }
 }
 
-/// Scans a queue for edits if a scan is due, if the drop box has files, or if `counts` is set: then
-/// the caller needs exact counts.
+/// Scans a queue if a scan is due, if the drop box has files, or if `counts` is set: then the
+/// caller needs exact counts.
 #[allow(clippy::disallowed_methods, reason = "measures how long a scan takes, never an instant of the store")]
 pub(super) fn scan(
     location: &Location,
@@ -117,7 +114,6 @@ pub(super) fn scan(
     })
 }
 
-/// Scans the files of `suspects`.
 pub(super) fn scan_tasks(
     location: &Location,
     index: &Index,
@@ -125,7 +121,7 @@ pub(super) fn scan_tasks(
     queue: &QueueName,
     suspects: &[TaskId],
 ) -> Result<(), TransactionError> {
-    // The file may have been moved by hand: a full scan finds it.
+    // A full scan finds files that were moved by hand.
     scan(location, index, now, queue, ScanState::default(), true)?;
     let mut transaction = DirectoryTransaction::begin(location, index, now)?;
     let findings = Findings { edited: suspects.to_vec(), ..Findings::default() };
@@ -140,7 +136,7 @@ fn number_of(index: &Index, queue: &QueueName) -> Result<Option<i64>, Transactio
     Ok(index.connection.prepare_cached(sql)?.query_row([queue.as_str()], |row| row.get(0)).optional()?)
 }
 
-/// Modification time of a directory in nanoseconds. `None`: no such directory.
+/// In nanoseconds. `None`: no such directory.
 fn modified(location: &Location, name: &str) -> Option<i64> {
     let metadata = fs::symlink_metadata(location.files().at(name)).ok().filter(fs::Metadata::is_dir)?;
     nanoseconds(&metadata)
@@ -151,7 +147,6 @@ fn nanoseconds(metadata: &fs::Metadata) -> Option<i64> {
     i64::try_from(since.as_nanos()).ok()
 }
 
-/// One scan of the directories of a queue.
 struct Scan<'a> {
     location: &'a Location,
     index: &'a Index,
@@ -165,7 +160,7 @@ impl Scan<'_> {
         TransactionError::Files(self.location.failed("look into", name, error))
     }
 
-    /// Marks a directory as seen, if it is old enough that no later change can have the same time.
+    /// The directory must be old enough that no later change can have the same time.
     fn mark_seen(&mut self, state: &str, shard: i64, modified: i64) -> Result<(), TransactionError> {
         let margin = if self.location.is_remote() { REMOTE_CLOCK_SKEW_US } else { CLOCK_TICK_US };
         let age = i64::try_from(clock::host()).unwrap_or(i64::MAX).saturating_sub(modified / 1_000);
@@ -222,7 +217,7 @@ impl Scan<'_> {
                         shards.push((shard, modified));
                     }
                 }
-                // A file put there by hand, directly below the state.
+                // Put there by hand, directly below the state.
                 _ if !kind.is_dir() && is_of_task(&file_name) => {
                     self.findings.strange.push((Some(state), PathBuf::from(&name).join(&file_name)));
                 }
@@ -299,7 +294,7 @@ impl Scan<'_> {
         if self.findings.len() == before { self.mark_seen(state.as_str(), shard, modified) } else { Ok(()) }
     }
 
-    /// Finds the tasks of directories that have been removed since they were seen.
+    /// Their directories were removed since they were seen.
     fn gone_shards(&mut self, queue: i64, state: State) -> Result<(), TransactionError> {
         for (shard, _) in self.index.all_seen(self.folder, state.as_str())? {
             if !self.location.files().is_there(names::shard(self.folder, state, shard)) {
@@ -313,7 +308,7 @@ impl Scan<'_> {
     }
 }
 
-/// Whether a file can be a task's. Other files are short-lived ones of editors.
+/// Other files are short-lived ones of editors.
 fn is_of_task(name: &std::ffi::OsStr) -> bool {
     let name = name.to_string_lossy();
     name.ends_with(".json") && !name.starts_with('.')

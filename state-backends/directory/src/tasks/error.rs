@@ -10,12 +10,12 @@ use crate::store::Location;
 
 #[derive(Debug)]
 pub(crate) enum TransactionError {
-    /// A reply of the rules. The command has changed nothing.
+    /// The rules rejected the command, which has changed nothing.
     Refused(StateError),
     /// The files of these tasks differ from the index: scan them and start the command again.
     Recheck(Vec<TaskId>),
     Index(rusqlite::Error),
-    /// The index failed at the commit: whether the command was stored is unknown.
+    /// It is unknown whether the command was stored.
     Commit(rusqlite::Error),
     /// The files failed before the commit.
     Files(StateError),
@@ -45,7 +45,7 @@ impl From<rusqlite::Error> for TransactionError {
 }
 
 impl TransactionError {
-    /// Whether the index is corrupt and must be rebuilt.
+    /// The index must be rebuilt.
     pub(super) fn is_corruption(&self) -> bool {
         match self {
             Self::Index(error) | Self::Commit(error) => {
@@ -58,7 +58,6 @@ impl TransactionError {
         }
     }
 
-    /// The error that the caller of the command gets.
     pub(super) fn into_state_error(self, location: &Location) -> StateError {
         use StateErrorKind as Kind;
         match self {
@@ -84,14 +83,12 @@ impl TransactionError {
     }
 }
 
-/// Whether this user has no right to the index. SQLite opens it read-only if it may not write, or
-/// not at all.
+/// SQLite opens the index read-only if this user may not write, or not at all.
 fn is_denied(error: &rusqlite::Error) -> bool {
     use ErrorCode::{CannotOpen, PermissionDenied, ReadOnly};
     matches!(error.sqlite_error_code(), Some(CannotOpen | PermissionDenied | ReadOnly))
 }
 
-/// Whether the disk is full for the index or its log.
 fn is_full(error: &rusqlite::Error) -> bool {
     let of_log = error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_IOERR_SHMSIZE);
     of_log || error.sqlite_error_code() == Some(ErrorCode::DiskFull)

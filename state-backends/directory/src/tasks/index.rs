@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
 use super::{TransactionError, leased_files::LeasedFiles};
 use crate::store::Location;
 
-/// Tables of this store, next to the tables of tasks, whose version they share.
+/// Next to the tables of tasks, whose version they share.
 const SCHEMA: &str = "
 CREATE TABLE directory_index (
     only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
@@ -33,7 +33,7 @@ CREATE TABLE directory_seen (
 ";
 /// More than there are statements.
 const STATEMENT_CACHE_SIZE: usize = 320;
-/// Size to which the log of the database shrinks.
+/// Bytes to which an idle log shrinks.
 const MAX_LOG_BYTES: i64 = 4 << 20;
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Index {
         Tables::new(&self.connection, &self.path, &self.updates, queue)
     }
 
-    /// Opens the index, or creates an empty one. The caller has the lock.
+    /// Creates an empty index if there is none. The caller has the lock.
     pub(super) fn open(location: &Location) -> Result<Self, TransactionError> {
         let path = location.path().join("index.db");
         if !path.exists() {
@@ -79,8 +79,8 @@ impl Index {
         };
         connection.busy_timeout(location.lock_timeout())?;
         connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE_SIZE);
-        // Without this flag SQLite prepares statements again for each value of some parameters,
-        // such as a limit.
+        // Otherwise SQLite prepares statements again for each value of some parameters, such as a
+        // limit.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         if is_remote {
             connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
@@ -111,7 +111,7 @@ impl Index {
         })
     }
 
-    /// Whether the file of this name is still the one that is open.
+    /// Whether the open file still has its name.
     pub(super) fn is_current(&self) -> bool {
         self.file.is_some() && FileId::at(&self.path) == self.file
     }
@@ -132,8 +132,7 @@ impl Index {
         Ok(self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
     }
 
-    /// Whether the index is consistent. After a crash of the host without flushes, only part of it
-    /// may be stored.
+    /// After a crash of the host without flushes, only part of the index may be stored.
     pub(super) fn is_sound(&self) -> Result<bool, TransactionError> {
         Ok(self.query_value::<String>("PRAGMA integrity_check(1)")? == "ok")
     }
@@ -142,12 +141,11 @@ impl Index {
         self.query_value("SELECT whole FROM directory_index")
     }
 
-    /// The number of the last command that changed files.
+    /// Number of the last command that changed files.
     pub(super) fn command(&self) -> Result<i64, TransactionError> {
         self.query_value("SELECT command FROM directory_index")
     }
 
-    /// The redo list of the last command.
     pub(super) fn redo_entries(&self) -> Result<String, TransactionError> {
         self.query_value("SELECT intents FROM directory_index")
     }
@@ -163,7 +161,7 @@ impl Index {
         Ok(())
     }
 
-    /// Modification time of a directory when it was last scanned. `None`: scan it.
+    /// Modification time at the last scan. `None`: scan the directory.
     pub(super) fn seen(
         &self,
         folder: &str,
@@ -178,7 +176,7 @@ impl Index {
             .optional()?)
     }
 
-    /// All seen directories of a state, with their modification times.
+    /// Includes modification times.
     pub(super) fn all_seen(&self, folder: &str, state: &str) -> Result<Vec<(i64, i64)>, TransactionError> {
         let sql = "SELECT shard, changed FROM directory_seen WHERE queue = ?1 AND state = ?2";
         let mut statement = self.connection.prepare_cached(sql)?;
@@ -211,7 +209,6 @@ impl Index {
     }
 }
 
-/// Creates the tables, or migrates those of an earlier version, in one transaction.
 fn migrate(location: &Location, connection: &Connection) -> Result<(), TransactionError> {
     let transaction = connection.unchecked_transaction()?;
     let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'directory_index'";

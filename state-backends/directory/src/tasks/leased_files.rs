@@ -1,5 +1,4 @@
-//! Cache of files read for leases. Most tasks are completed soon by the same process, which then
-//! need not read their files again.
+//! Caches files read for leases: most tasks are completed soon by the same process.
 
 use std::{cell::RefCell, collections::HashMap, time::SystemTime};
 
@@ -12,7 +11,6 @@ const MAX_FILES: usize = 1_000;
 /// Longer files are not cached.
 const MAX_FILE_BYTES: u64 = 4_096;
 
-/// A file as it was read.
 #[derive(Debug)]
 pub(super) struct LeasedFile {
     pub(super) document: Document,
@@ -20,8 +18,7 @@ pub(super) struct LeasedFile {
     pub(super) length: u64,
 }
 
-/// The files of running tasks, each with the token of its run: another run may have another
-/// payload.
+/// Includes the token of the run: another run may have another payload.
 #[derive(Debug, Default)]
 pub(super) struct LeasedFiles(RefCell<HashMap<TaskId, (Token, LeasedFile)>>);
 
@@ -36,8 +33,7 @@ impl LeasedFiles {
         }
     }
 
-    /// Removes the cached file at `path`, since the caller overwrites it. `None` if it has changed
-    /// since it was read.
+    /// The caller overwrites the file at `path`. `None`: it has changed since it was read.
     pub(super) fn take(&self, id: TaskId, token: Token, files: &Files, path: &str) -> Option<Document> {
         let (of, read) = self.0.borrow_mut().remove(&id)?;
         let is_as_read = of == token && files.is_as_read(path, read.written, read.length);

@@ -42,8 +42,7 @@ use self::{
 };
 use crate::{DirectoryStore, store::Location};
 
-/// Upper bound of the time until the writer thread reaches a command that need not wait for the
-/// lock.
+/// Bounds the time until the writer thread reaches a command that need not wait for the lock.
 const MIN_REPLY_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Stored tasks in one directory that processes share. See the [crate's documentation](crate).

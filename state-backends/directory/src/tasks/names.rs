@@ -6,15 +6,13 @@ use interval_queue_contract::QueueName;
 use interval_queue_task_contract::{State, TaskId};
 use uuid::Uuid;
 
-/// Maximum tasks per directory.
+/// Tasks per directory.
 pub(super) const SHARD_SIZE: i64 = 1_000;
 
-/// The directory of temporary files.
 pub(super) const TEMPORARY_DIR: &str = "tmp";
 pub(super) const DROP_BOX: &str = "drop";
 pub(super) const QUARANTINE: &str = "set-aside";
 
-/// The states that have files.
 pub(super) const STATES: [State; 9] = [
     State::Added,
     State::Waiting,
@@ -27,7 +25,7 @@ pub(super) const STATES: [State; 9] = [
     State::Cancelled,
 ];
 
-/// Names in the root directory that no queue may have.
+/// The root directory has these names.
 const RESERVED_NAMES: [&str; 9] = [
     "README",
     "layout.json",
@@ -41,12 +39,12 @@ const RESERVED_NAMES: [&str; 9] = [
 ];
 /// File systems limit names to 255 bytes; endings need the rest.
 const MAX_NAME_BYTES: usize = 240;
-/// Usual bytes of a path after the name of its queue.
+/// Usual length of a path after the name of its queue.
 const PATH_CAPACITY: usize = 64;
-/// Namespace of the ids that shorten names that are too long.
+/// Makes the ids that shorten long names.
 const LONG_NAME_NAMESPACE: Uuid = Uuid::from_u128(0x4c7f_0b6e_1d52_5e9a_8f31_77aa_20d9_6b14);
 
-/// The directory of a queue: its name, with characters special to file systems or shells as `%XX`.
+/// Characters special to file systems or shells become `%XX`.
 pub(super) fn folder(queue: &QueueName) -> String {
     let name = queue.as_str();
     let is_reserved = RESERVED_NAMES.iter().any(|reserved| name.starts_with(reserved));
@@ -70,18 +68,18 @@ pub(super) fn folder(queue: &QueueName) -> String {
     format!("{}%-{}", &escaped[..fits], Uuid::new_v5(&LONG_NAME_NAMESPACE, name.as_bytes()))
 }
 
-/// The queue of a directory. `None` if its name was shortened: then `queue.json` has it.
+/// `None` if the name was shortened: then `queue.json` has it.
 pub(super) fn queue_of(folder: &str) -> Option<QueueName> {
     let name = interval_queue_store::decoded(folder, "the name").ok()?;
     QueueName::new(name.into_owned()).ok().filter(|queue| self::folder(queue) == folder)
 }
 
-/// The directory of up to [`SHARD_SIZE`] tasks.
+/// Has up to [`SHARD_SIZE`] tasks.
 pub(super) fn shard(folder: &str, state: State, shard: i64) -> String {
     format!("{folder}/{state}/{shard:06}")
 }
 
-/// The path of a task's file. `None` for a purged task.
+/// `None` for a purged task.
 pub(super) fn path(folder: &str, state: State, number: i64, id: TaskId) -> Option<String> {
     if state == State::Purged {
         return None;
@@ -91,15 +89,14 @@ pub(super) fn path(folder: &str, state: State, number: i64, id: TaskId) -> Optio
     Some(path)
 }
 
-/// The nanoseconds of the modification time that mark a task's file as unedited: a multiple of 100,
-/// the resolution of most file systems.
+/// Nanoseconds of the modification time of an unedited file: a multiple of 100, the resolution of
+/// most file systems.
 pub(super) fn mark(id: TaskId) -> u32 {
     let number = id.uuid().as_u128();
     let mixed = (number as u64 ^ (number >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((mixed >> 32) % 10_000_000) as u32 * 100
 }
 
-/// The mark of the task whose file has this path.
 pub(super) fn mark_of_path(path: &str) -> Option<u32> {
     let stem = path.rsplit('/').next()?.strip_suffix(".json")?;
     stem.parse().ok().map(mark)

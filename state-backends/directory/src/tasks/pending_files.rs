@@ -1,5 +1,5 @@
-//! The pending changes to the files of one queue within a transaction. Each task has one file, so
-//! the changes of several commands are merged into one.
+//! Pending changes to the files of one queue within a transaction. Each task has one file, so the
+//! changes of several commands are merged into one.
 
 use std::collections::{HashMap, HashSet, hash_map};
 
@@ -8,21 +8,20 @@ use interval_queue_task_contract::{Json, LogLine, State, Task, TaskId, Token};
 
 use super::{leased_files::LeasedFile, names, redo_entry::RedoEntry};
 
-/// The pending change to one file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PendingFile {
-    /// The number of the task's row.
+    /// Number of the task's row.
     pub(super) number: i64,
     /// The current path. `None`: the file does not exist.
     pub(super) origin: Option<String>,
     /// The task as it will be. `None`: unchanged or removed.
     pub(super) task: Option<Task>,
     pub(super) is_removed: bool,
-    /// The command that last changed the file.
+    /// The last command that changed the file.
     command: u64,
     /// Whether the text changes, not only the path.
     pub(super) is_rewritten: bool,
-    /// A payload that differs from the one in the file at `origin`.
+    /// Differs from the payload in the file at `origin`.
     pub(super) payload: Option<Json>,
     pub(super) result: Option<Option<Json>>,
     pub(super) log: Option<Vec<LogLine>>,
@@ -35,13 +34,13 @@ pub(super) struct PendingFiles {
     pub(super) queue: QueueName,
     pub(super) folder: String,
     entries: HashMap<TaskId, PendingFile>,
-    /// The order of the first changes, in which files are written.
+    /// Entries in the order of their first changes, in which files are written.
     order: Vec<TaskId>,
-    /// Number of the current command within the transaction.
+    /// Number of the command within the transaction.
     command: u64,
-    /// The entries as they were before the current command.
+    /// Entries as before the current command.
     before: Vec<(TaskId, Option<PendingFile>)>,
-    /// Tasks with upstreams that are yet to be inserted.
+    /// Tasks whose upstreams are yet to be inserted.
     pub(super) new_downstreams: HashSet<TaskId>,
     /// States of tasks that were read and not changed.
     seen: HashMap<TaskId, State>,
@@ -49,13 +48,10 @@ pub(super) struct PendingFiles {
     pub(super) read: HashMap<TaskId, LeasedFile>,
     /// Paths of files that are not where the index expects them.
     pub(super) moved: HashMap<TaskId, String>,
-    /// Tasks without a file.
     pub(super) missing: HashSet<TaskId>,
-    /// Additional redo entries.
     pub(super) redo: Vec<RedoEntry>,
     /// Whether `queue.json` must be written.
     pub(super) is_changed: bool,
-    /// Number of the pending notification.
     pub(super) notification: Option<i64>,
 }
 
@@ -79,14 +75,14 @@ impl PendingFiles {
         }
     }
 
-    /// Records the state of an unchanged task, which gives the path of its file.
+    /// The state of an unchanged task gives the path of its file.
     pub(super) fn note_seen(&mut self, task: &Task) {
         if !self.entries.contains_key(&task.id) {
             self.seen.insert(task.id, task.state);
         }
     }
 
-    /// The state that the file of a task shows, if the task was read.
+    /// `None`: the task was not read.
     pub(super) fn seen(&self, id: TaskId) -> Option<State> {
         self.seen.get(&id).copied()
     }
@@ -95,7 +91,7 @@ impl PendingFiles {
         self.entries.get(&id)
     }
 
-    /// The entry of a task to be changed, which was in `state`. `None`: a new task.
+    /// For a task to be changed, which was in `state`. `None`: a new task.
     pub(super) fn entry(&mut self, id: TaskId, number: i64, state: Option<State>) -> &mut PendingFile {
         let Self { entries, order, command, before, moved, missing, folder, .. } = self;
         let entry = match entries.entry(id) {
@@ -119,7 +115,6 @@ impl PendingFiles {
         entry
     }
 
-    /// The current path of a task's file.
     pub(super) fn path(&self, id: TaskId, number: i64, state: State) -> Option<String> {
         match self.entries.get(&id) {
             Some(entry) => entry.origin.clone(),
@@ -128,14 +123,12 @@ impl PendingFiles {
         }
     }
 
-    /// Keeps the changes of the current command.
     pub(super) fn commit_command(&mut self) {
         self.command += 1;
         self.before.clear();
         self.new_downstreams.clear();
     }
 
-    /// Undoes the changes of the current command.
     pub(super) fn undo_command(&mut self) {
         self.command += 1;
         for (id, before) in std::mem::take(&mut self.before).into_iter().rev() {
@@ -151,7 +144,7 @@ impl PendingFiles {
         self.new_downstreams.clear();
     }
 
-    /// Tasks that the current command has changed without setting the row of their entry.
+    /// Changed by the current command without setting the row of their entry.
     pub(super) fn unread(&self) -> Vec<TaskId> {
         let is_unknown =
             |id: &TaskId| self.entries.get(id).is_some_and(|entry| entry.task.is_none() && !entry.is_removed);
@@ -168,13 +161,13 @@ impl PendingFiles {
         })
     }
 
-    /// All entries, in the order of their first change.
+    /// Entries in the order of their first change.
     pub(super) fn entries(&self) -> impl Iterator<Item = (TaskId, &PendingFile)> {
         self.order.iter().filter_map(|id| Some((*id, self.entries.get(id)?)))
     }
 }
 
-/// Whether a change of a task shows in the text of its file. State, worker and held key do not.
+/// State, worker and held key do not show in the text of a file.
 pub(super) fn changes_text(before: &Task, after: &Task) -> bool {
     let is_same = before.kind == after.kind
         && before.priority == after.priority

@@ -8,10 +8,10 @@ use std::{
 use super::names::QUARANTINE;
 use crate::store::Files;
 
-/// Maximum bytes of a name, with room for endings.
+/// Leaves room for endings.
 const MAX_NAME_BYTES: usize = 200;
 
-/// Moves a file of a queue into the quarantine, and returns its new path.
+/// Returns the new path.
 pub(super) fn isolate(files: &Files, from: impl AsRef<Path>, why: &str) -> io::Result<String> {
     let from = from.as_ref();
     let folder = from.iter().next().map(PathBuf::from).unwrap_or_default();

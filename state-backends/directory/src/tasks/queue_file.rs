@@ -10,7 +10,7 @@ use super::{TransactionError, index::Index};
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct QueueFile {
-    /// The name, which the directory may not have unchanged.
+    /// The directory may have changed the name.
     pub(super) queue: QueueName,
     #[serde(default)]
     pub(super) paused: bool,
@@ -27,12 +27,11 @@ pub(super) struct QueueFile {
     /// Lower bound of the tokens of this queue.
     #[serde(default)]
     pub(super) incarnation: Micros,
-    /// The longest lease of a busy worker.
+    /// The longest of a busy worker.
     #[serde(default)]
     pub(super) longest_lease: Micros,
 }
 
-/// The text of `queue.json` from the index.
 pub(super) fn text(index: &Index, queue: &QueueName) -> Result<String, TransactionError> {
     let mut tables = index.tables(queue);
     let row = tables.queue()?;

@@ -22,13 +22,12 @@ use crate::store::{
     files::{MAX_FILE_BYTES, Unread},
 };
 
-/// Minimum lease of tasks found as leased. A worker that is alive reports its runs within it.
+/// Lease of tasks found as leased. A worker that is alive reports its runs within it.
 const GRACE_PERIOD: Micros = Micros::from_millis(60_000);
 
-/// Directories read per transaction.
 const SHARDS_PER_COMMIT: usize = 20;
 
-/// Reads all files into an empty index.
+/// Requires an empty index.
 pub(super) fn rebuild(location: &Location, index: &Index, now: Micros) -> Result<(), TransactionError> {
     // No process uses the index until it is marked whole, so it may be committed in parts.
     index.connection.execute_batch("BEGIN IMMEDIATE")?;
@@ -55,7 +54,7 @@ fn entries(location: &Location, name: &str) -> Result<Vec<fs::DirEntry>, Transac
     }
 }
 
-/// Directories that may be of queues.
+/// Some may be of other software.
 fn folders(location: &Location) -> Result<Vec<String>, TransactionError> {
     let mut folders = Vec::new();
     for entry in entries(location, "")? {
@@ -89,7 +88,7 @@ struct Rebuilding<'a> {
     now: Micros,
     folder: &'a str,
     file: QueueFile,
-    /// Placeholder for the unknown workers that have leased tasks.
+    /// Stands for the unknown workers that have leased tasks.
     unknown: WorkerId,
     has_leased: bool,
     latest: Micros,
@@ -189,8 +188,7 @@ impl<'a> Rebuilding<'a> {
         Ok(())
     }
 
-    /// Reads the files of all states in one range of numbers, and inserts them in the order of
-    /// adding.
+    /// All states in one range of numbers, in the order of adding.
     fn shard(&mut self, queue: &QueueName, shard: i64) -> Result<(), TransactionError> {
         let mut found: Vec<(Task, String, Vec<Edge>)> = Vec::new();
         for state in STATES {
@@ -254,7 +252,7 @@ impl<'a> Rebuilding<'a> {
         Ok(())
     }
 
-    /// Reads one file. `None`: quarantined or removed.
+    /// `None`: quarantined or removed.
     fn read(
         &self,
         state: State,
@@ -300,7 +298,7 @@ impl<'a> Rebuilding<'a> {
         } else {
             task.ended = None;
         }
-        // A task at a gate starts over: the rules admit it again.
+        // The rules admit a task at a gate again.
         let waits = matches!(state, State::Waiting | State::Blocked)
             || state == State::Ready && task.key.is_some()
             || state == State::Scheduled && task.has_edges && task.leased.is_none();
@@ -318,11 +316,11 @@ impl<'a> Rebuilding<'a> {
         Ok((task, new.edges.into_iter().map(edge).collect()))
     }
 
-    /// Derives the state of edges from the ends of their upstreams.
+    /// Follows the ends of their upstreams.
     fn edges(&self, queue: &QueueName) -> Result<(), TransactionError> {
         let number = "(SELECT number FROM interval_queue_task_queue WHERE name = ?1)";
         let run = |sql: String| self.index.connection.execute(&sql, [queue.as_str()]);
-        // An edge from a task that does not exist is dropped.
+        // Drops edges from tasks that do not exist.
         run(format!(
             "DELETE FROM interval_queue_task_edge WHERE queue = {number} AND NOT EXISTS \
              (SELECT 1 FROM interval_queue_task t WHERE t.queue = {number} AND t.id = up)"

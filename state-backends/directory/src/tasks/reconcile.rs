@@ -23,7 +23,7 @@ use super::{
 };
 use crate::store::files::{Contents, Unread, is_marked};
 
-/// Reconciles the findings. Returns whether the index or files change.
+/// Returns whether the index or files change.
 pub(super) fn reconcile(
     transaction: &mut DirectoryTransaction<'_>,
     queue: &QueueName,
@@ -68,14 +68,14 @@ pub(super) fn reconcile(
     Ok(reconciler.is_changed)
 }
 
-/// The meaning of a file that the index does not expect.
+/// A file that the index does not expect.
 enum Strange {
     Nothing,
     Moved(Box<Task>, Document),
     New(Option<TaskId>, Document, String),
 }
 
-/// The meaning of a file without its mark.
+/// A file without its mark.
 enum Edited {
     Same,
     Gone,
@@ -118,7 +118,7 @@ impl Reconciler<'_, '_> {
         Ok(on.prepare_cached(sql)?.query_row((self.queue.as_str(), id.to_string()), |row| row.get(0))?)
     }
 
-    /// The path at which the file of a task belongs.
+    /// Where the file of a task belongs.
     fn path_of(&mut self, task: &Task) -> Result<Option<String>, TransactionError> {
         let number = self.number(task.id)?;
         Ok(names::path(&self.folder, task.state, number, task.id))
@@ -198,7 +198,7 @@ impl Reconciler<'_, '_> {
         Ok(Ok(Strange::Moved(Box::new(task), document)))
     }
 
-    /// Reads a file that has lost its mark.
+    /// Requires that the file has lost its mark.
     fn edited(&mut self, id: TaskId) -> Result<Edited, TransactionError> {
         let Some(task) = self.task(id)? else { return Ok(Edited::Same) };
         let Some(expected) = self.path_of(&task)? else { return Ok(Edited::Same) };
@@ -233,7 +233,7 @@ impl Reconciler<'_, '_> {
         }
     }
 
-    /// Returns the task if its file is missing and was not found elsewhere.
+    /// Requires that the file is missing and was not found elsewhere.
     fn gone(&mut self, id: TaskId) -> Result<Option<TaskId>, TransactionError> {
         if self.transaction.pending(self.queue).moved.contains_key(&id) {
             return Ok(None);
@@ -271,7 +271,7 @@ impl Reconciler<'_, '_> {
         }
     }
 
-    /// Applies the move of a task's file to the directory of another state.
+    /// The file was moved to the directory of another state.
     fn move_task(
         &mut self,
         task: &Task,
@@ -300,7 +300,6 @@ impl Reconciler<'_, '_> {
                 self.write_reason(task.id, &what)?;
             }
         }
-        // The file is moved to the path of its task's state.
         let id = task.id;
         self.transaction.with_rows(self.queue, false, |rows| match rows.task(id)? {
             Some(task) => rows.put(&task, &task),
@@ -321,7 +320,7 @@ impl Reconciler<'_, '_> {
         Ok(())
     }
 
-    /// Applies an edit to a task that is not running.
+    /// Requires that the task is not running.
     fn take_over(
         &mut self,
         id: TaskId,
@@ -353,7 +352,6 @@ impl Reconciler<'_, '_> {
         Ok(())
     }
 
-    /// Writes the file of a task again from the index.
     fn rewrite(&mut self, id: TaskId) -> Result<(), TransactionError> {
         self.is_changed = true;
         self.transaction.with_rows(self.queue, false, |rows| match rows.task(id)? {

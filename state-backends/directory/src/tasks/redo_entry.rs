@@ -5,23 +5,22 @@ use std::{fmt::Write, io};
 use super::{names, quarantine};
 use crate::store::Files;
 
-/// One file operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RedoEntry {
-    /// A temporary file is moved to its path.
+    /// Moves a temporary file to its path.
     Put {
         temporary: String,
         to: String,
     },
-    /// A short text is written in place. The redo list has the text, so a crash midway does no
-    /// harm. The path of a new file must be free.
+    /// Writes a short text in place. The redo list has the text, so a crash midway does no harm.
+    /// The path of a new file must be free.
     Write {
         is_new: bool,
         to: String,
         mark: u32,
         text: String,
     },
-    /// A file is moved to a free path.
+    /// The new path must be free.
     Move {
         from: String,
         to: String,
@@ -58,7 +57,7 @@ impl RedoEntry {
         entries
     }
 
-    /// Decodes a line. The text of a written file is taken from `rest`.
+    /// The text of a written file is taken from `rest`.
     fn of_line(line: &str, rest: &mut &str) -> Option<Self> {
         let mut parts = line.split('\t').map(str::to_owned);
         let (what, one, other) = (parts.next()?, parts.next()?, parts.next()?);
@@ -76,7 +75,7 @@ impl RedoEntry {
         })
     }
 
-    /// The paths that the operation changes.
+    /// All paths that change.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let (one, other) = match self {
             Self::Put { to, .. } | Self::Write { to, .. } => (to, None),
@@ -86,11 +85,10 @@ impl RedoEntry {
         [Some(one), other].into_iter().flatten().map(String::as_str)
     }
 
-    /// Carries out the operation. `again`: it may have been carried out before.
+    /// `again`: the operation may have been carried out before.
     pub(super) fn carry_out(&self, files: &Files, again: bool) -> io::Result<()> {
         let gone = |result: io::Result<()>, name: &str| match result {
-            // The operation was carried out before, or a person has just removed the file, which
-            // the next scan finds.
+            // Carried out before, or a person has just removed the file, which the next scan finds.
             Err(error) if error.kind() == io::ErrorKind::NotFound && !files.is_there(name) => Ok(()),
             other => other,
         };
@@ -124,7 +122,7 @@ impl RedoEntry {
     }
 }
 
-/// Quarantines a file that was put or copied to the path of a task's file.
+/// A person put or copied a file to the path of a task's file.
 pub(super) fn make_room(files: &Files, to: &str) -> io::Result<()> {
     quarantine::isolate(files, to, "its name is that of a task which comes here").map(drop)
 }

@@ -1,4 +1,4 @@
-//! The rows of a queue: stored in the index, with their file changes recorded as pending.
+//! The rows of a queue in the index. File changes are recorded as pending.
 
 use interval_queue_contract::{Micros, QueueName};
 use interval_queue_sqlite::index::Tables;
@@ -18,12 +18,11 @@ use super::{
 };
 use crate::store::files::{Files, Unread, is_marked};
 
-/// The rows of one queue within one command.
 pub(super) struct FiledRows<'a> {
     tables: Tables<'a>,
     pending: &'a mut PendingFiles,
     files: &'a Files,
-    /// Whether a file that is read must agree with the index: set for leases.
+    /// A file that is read must agree with the index: set for leases.
     is_strict: bool,
     /// Tasks whose files do not agree with the index.
     suspects: Vec<TaskId>,
@@ -40,7 +39,7 @@ impl<'a> FiledRows<'a> {
         Self { tables: index.tables(queue), pending, files, is_strict, suspects: Vec::new() }
     }
 
-    /// Ends the command, or fails with the suspects.
+    /// Fails with the suspects.
     pub(super) fn finish(mut self) -> Result<(), TransactionError> {
         if !self.suspects.is_empty() {
             return Err(TransactionError::Recheck(self.suspects));
@@ -60,7 +59,7 @@ impl<'a> FiledRows<'a> {
         Ok(self.tables.number_of(id)?.ok_or_else(gone)?)
     }
 
-    /// The state whose directory has the file of a task.
+    /// Names the directory of a task's file.
     fn state(&mut self, id: TaskId) -> Result<Option<State>, TransactionError> {
         match self.pending.seen(id) {
             Some(state) => Ok(Some(state)),
@@ -68,7 +67,7 @@ impl<'a> FiledRows<'a> {
         }
     }
 
-    /// Reads the file of a task. `None`: no file, or an unusable one.
+    /// `None`: no file, or an unusable one.
     fn document(&mut self, id: TaskId) -> Result<Option<LeasedFile>, TransactionError> {
         let Some(state) = self.state(id)? else { return Ok(None) };
         let number = self.number(id)?;
@@ -104,7 +103,6 @@ impl<'a> FiledRows<'a> {
         Ok(())
     }
 
-    /// Writes the file of a task again from its row.
     pub(super) fn rewrite(&mut self, task: &Task) -> Result<(), TransactionError> {
         self.note(task, task)?;
         let number = self.number(task.id)?;
@@ -112,7 +110,6 @@ impl<'a> FiledRows<'a> {
         Ok(())
     }
 
-    /// Writes the upstreams of a task to its file again.
     fn mark_upstreams_changed(&mut self, id: TaskId) -> Result<(), TransactionError> {
         if self.pending.new_downstreams.contains(&id) {
             return Ok(());
@@ -124,7 +121,7 @@ impl<'a> FiledRows<'a> {
         Ok(())
     }
 
-    /// The entry of a task whose payload, result, log or upstreams change.
+    /// Requires that payload, result, log or upstreams change.
     fn opened(
         &mut self,
         id: TaskId,

@@ -22,18 +22,18 @@ use crate::store::Location;
 /// A reply, or the payload of a panic.
 pub(super) type Answer = Result<Result<Reply, StateError>, Box<dyn Any + Send>>;
 
-/// Attempts that scan files which differ from the index before a command uses them as they are.
+/// Attempts before a command uses files that differ from the index as they are.
 const MAX_STRICT_ATTEMPTS: u32 = 3;
 
 pub(super) type TaskClock = Arc<dyn Fn() -> Micros + Send + Sync>;
 
-/// State of a process from one command to the next.
+/// Lasts from one command to the next.
 pub(super) struct Session {
     location: Arc<Location>,
     clock: Option<TaskClock>,
     index: Option<Index>,
     scan_states: HashMap<QueueName, ScanState>,
-    /// Whether temporary files of killed processes have been removed.
+    /// Temporary files of killed processes have been removed.
     is_clean: bool,
 }
 
@@ -42,7 +42,6 @@ impl Session {
         Self { location, clock, index: None, scan_states: HashMap::new(), is_clean: false }
     }
 
-    /// Carries out commands under the lock.
     pub(super) fn serve(&mut self, held: &Held<'_>, batch: &[(&QueueName, &Command)]) -> Vec<Answer> {
         let ready = catch_unwind(AssertUnwindSafe(|| self.prepare(held, batch)));
         let served = match ready {
@@ -102,7 +101,7 @@ impl Session {
         self.index.as_ref().ok_or(TransactionError::Index(rusqlite::Error::InvalidQuery))
     }
 
-    /// Opens the index, or rebuilds it if it is corrupt.
+    /// Rebuilds a corrupt index.
     fn open(&mut self, now: Micros) -> Result<(), TransactionError> {
         if self.index.as_ref().is_some_and(|index| !index.is_current()) {
             self.index = None;
@@ -173,7 +172,7 @@ impl Session {
         }
     }
 
-    /// Carries out a batch in one transaction. A refused command is undone alone.
+    /// A refused command is undone alone.
     fn apply_batch(
         &self,
         now: Micros,

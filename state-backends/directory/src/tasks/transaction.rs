@@ -24,11 +24,11 @@ use crate::store::{
     files::{Files, Unread},
 };
 
-/// The file that has the number of the last command whose redo list was carried out.
+/// Has the last command whose redo list was carried out.
 const DONE_FILE: &str = "done";
 /// Longer texts are written before the commit, under temporary names, to keep the redo list short.
 const MAX_INLINE_BYTES: usize = 4_096;
-/// Maximum bytes of all texts in a redo list.
+/// Limits all texts of a redo list.
 const MAX_INLINE_BYTES_TOTAL: usize = 1 << 20;
 
 pub(super) struct DirectoryTransaction<'a> {
@@ -66,7 +66,7 @@ impl<'a> DirectoryTransaction<'a> {
         Ok(())
     }
 
-    /// Carries out one command, which is undone alone if it fails.
+    /// The command is undone alone if it fails.
     pub(super) fn apply(
         &mut self,
         queue: &QueueName,
@@ -77,8 +77,8 @@ impl<'a> DirectoryTransaction<'a> {
         self.with_rows(queue, is_strict, |rows| rules::apply(rows, now, command))
     }
 
-    /// Carries out the only command of a transaction. If it fails the transaction must be dropped.
-    /// SQLite then needs no savepoint, which would copy each changed page.
+    /// If the only command of a transaction fails, the transaction must be dropped. SQLite then
+    /// needs no savepoint, which would copy each changed page.
     pub(super) fn apply_only(
         &mut self,
         queue: &QueueName,
@@ -89,7 +89,7 @@ impl<'a> DirectoryTransaction<'a> {
         self.work(queue, is_strict, |rows| rules::apply(rows, now, command))
     }
 
-    /// Works on the rows of a queue. Changes are undone alone if `work` fails.
+    /// Changes are undone alone if `work` fails.
     pub(super) fn with_rows<T>(
         &mut self,
         queue: &QueueName,
@@ -121,8 +121,8 @@ impl<'a> DirectoryTransaction<'a> {
         Ok(done)
     }
 
-    /// Writes new files, commits, and carries out the redo list. An inner error means that the
-    /// commands are stored but the redo list failed: it must be carried out before the next commit.
+    /// An inner error means that the commands are stored but the redo list failed: it must be
+    /// carried out before the next commit.
     pub(super) fn commit(mut self) -> Result<Result<(), TransactionError>, TransactionError> {
         let location = self.location;
         let mut redo = Vec::new();
@@ -161,7 +161,7 @@ impl<'a> DirectoryTransaction<'a> {
         TransactionError::Files(self.location.failed(verb, name, error))
     }
 
-    /// Stages the file changes of a queue: long texts as temporary files, the rest as redo entries.
+    /// Long texts become temporary files, other changes redo entries.
     fn stage(
         &mut self,
         pending: &PendingFiles,
@@ -224,7 +224,7 @@ impl<'a> DirectoryTransaction<'a> {
         Ok(())
     }
 
-    /// The name of a new temporary file. A killed process may have left a file of that name.
+    /// A killed process may have left a file of that name.
     fn temporary(&mut self, command: i64) -> String {
         self.written += 1;
         format!("{TEMPORARY_DIR}/{command}-{}", self.written)
@@ -264,7 +264,7 @@ impl<'a> DirectoryTransaction<'a> {
     }
 }
 
-/// The shard directory of a file: queue, state, number.
+/// Returns queue, state, number.
 fn shard_of(name: &str) -> Option<(&str, &str, i64)> {
     let mut parts = name.split('/');
     let (folder, state, shard) = (parts.next()?, parts.next()?, parts.next()?);
@@ -272,7 +272,7 @@ fn shard_of(name: &str) -> Option<(&str, &str, i64)> {
     Some((folder, state, shard.parse().ok()?))
 }
 
-/// Carries out a redo list, and records that in the file `done`.
+/// The file `done` records that.
 fn carry_out(location: &Location, command: i64, redo: &[RedoEntry], again: bool) -> Result<(), StateError> {
     let files = location.files();
     for entry in redo {

@@ -1,5 +1,5 @@
-//! Watches queues for changes. Each has a notification file and a drop box, which the operating
-//! system watches. The notification file is written under the lock, shortly before the commit.
+//! Watches the notification file and the drop box of queues. The notification file is written under
+//! the lock, shortly before the commit.
 
 use std::{
     collections::HashMap,
@@ -19,14 +19,13 @@ use tokio::sync::watch::Sender;
 use super::names::{self, DROP_BOX};
 use crate::store::Location;
 
-/// The watchers of the queues of a directory.
 pub(super) struct Watchers {
     location: Arc<Location>,
     queues: Arc<Mutex<Watched>>,
     watcher: Mutex<Option<RecommendedWatcher>>,
 }
 
-/// The notifier of each watched queue, by its directory.
+/// Watched queues by their directories.
 type Watched = HashMap<PathBuf, Sender<()>>;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -38,7 +37,7 @@ impl Watchers {
         Self { location, queues: Arc::default(), watcher: Mutex::new(None) }
     }
 
-    /// Begins to watch a queue. Creates its directory, since a missing one cannot be watched.
+    /// Creates the directory, since a missing one cannot be watched.
     pub(super) async fn watch(self: &Arc<Self>, queue: &QueueName) -> Result<Changes, StateError> {
         let (watchers, folder) = (self.clone(), names::folder(queue));
         blocking(move || {

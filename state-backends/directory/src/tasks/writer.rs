@@ -1,5 +1,5 @@
-//! The thread that takes the lock. It carries out all waiting commands at once, and answers them
-//! when they are stored.
+//! The thread that takes the lock, carries out all waiting commands at once, and answers them when
+//! they are stored.
 
 use std::{
     sync::{
@@ -19,12 +19,10 @@ use tokio::sync::oneshot;
 use super::session::{Answer, Session, TaskClock};
 use crate::store::Location;
 
-/// Approximate maximum tasks per transaction, which bounds the wait of other processes.
+/// Approximate number of tasks. Bounds the wait of other processes.
 const MAX_BATCH_WEIGHT: usize = 4_000;
-/// Bytes of payload that weigh as much as a task.
 const BYTES_PER_WEIGHT: usize = 4_096;
 
-/// One command and its caller.
 pub(super) struct Request {
     pub(super) queue: QueueName,
     pub(super) command: Command,
@@ -34,12 +32,12 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Claims the command. `false`: its caller has given up.
+    /// `false`: the caller has given up.
     fn claim(&self) -> bool {
         !self.reply.is_closed() && !self.claimed.swap(true, Ordering::Relaxed)
     }
 
-    /// Approximate number of tasks that the command touches.
+    /// Approximate number of tasks.
     fn weight(&self) -> usize {
         match &self.command {
             Command::Add(add) => {
@@ -56,13 +54,13 @@ impl Request {
     }
 }
 
-/// The sender of commands to the thread, which ends when all senders are dropped.
+/// The thread ends when all senders are dropped.
 #[derive(Clone)]
 pub(super) struct Writer(Sender<Request>);
 
 impl Writer {
-    /// Starts a thread of its own. A runtime would wait at shutdown for a blocking thread that
-    /// waits for other processes.
+    /// Not a thread of the runtime, which would wait at shutdown for a blocking thread that waits
+    /// for other processes.
     pub(super) fn start(location: Arc<Location>, clock: Option<TaskClock>) -> Result<Self, StateError> {
         let (sender, requests) = mpsc::channel();
         let failed = location.clone();
@@ -105,7 +103,6 @@ impl Thread {
             }
             // The gate makes waiting fair; the lock excludes.
             self.gate.pass();
-            // Commands that arrived during the wait join the batch.
             let batch = self.batch(first);
             let answers = self.carry_out(&batch);
             self.gate.leave();
@@ -115,7 +112,7 @@ impl Thread {
         }
     }
 
-    /// Creates the directory for a command that stores. A read leaves nothing behind.
+    /// Requires a command that stores: a read leaves nothing behind.
     fn prepare(&self, request: &Request) -> Result<(), StateError> {
         if !request.command.is_read() || self.location.is_made()? {
             return self.location.make();
@@ -125,7 +122,7 @@ impl Thread {
         Err(rules::no_queue())
     }
 
-    /// Takes `first` and waiting commands, up to [`MAX_BATCH_WEIGHT`].
+    /// Takes up to [`MAX_BATCH_WEIGHT`].
     fn batch(&self, first: Request) -> Vec<Request> {
         let mut weight = 0;
         let mut batch = Vec::new();

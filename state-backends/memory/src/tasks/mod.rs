@@ -34,7 +34,7 @@ pub struct MemoryTasks {
 
 struct Shared {
     clock: Box<dyn Fn() -> Micros + Send + Sync>,
-    /// Maintenance budget of a poll. `None`: the default of the rules.
+    /// `None`: the default of the rules.
     budget: Option<u32>,
     queues: Mutex<BTreeMap<QueueName, Tables>>,
     watchers: Watchers,

@@ -22,7 +22,7 @@ fn take_cloned<'t>(tasks: impl Iterator<Item = &'t Task>, most: u32) -> Result<V
 }
 
 impl Tables {
-    /// The first [`MAX_SCANNED`] tasks after a position, in its order.
+    /// Up to [`MAX_SCANNED`] tasks.
     fn following(&self, after: Cursor) -> Box<dyn Iterator<Item = &Task> + '_> {
         let (added, most) = (index::ByAdded::all(&self.entries), MAX_SCANNED as usize);
         let position = ((), (after.at, after.id));

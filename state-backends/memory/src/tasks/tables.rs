@@ -24,7 +24,7 @@ pub struct Tables {
     pub(super) logs: BTreeMap<TaskId, Vec<LogLine>>,
     /// Edges by (downstream, upstream).
     pub edges: BTreeMap<(TaskId, TaskId), Edge>,
-    /// Edges by (upstream, downstream).
+    /// By (upstream, downstream).
     pub(super) downstreams: BTreeSet<(TaskId, TaskId)>,
     /// Workers by id.
     pub presences: BTreeMap<WorkerId, Presence>,
@@ -35,7 +35,7 @@ pub struct Tables {
     pub(super) schedules: BTreeMap<Key, Schedule>,
     /// Counters by kind.
     pub counts: BTreeMap<(Kind, Counted), i64>,
-    /// Histograms of the waits and durations of runs.
+    /// Waits and durations of runs.
     pub(super) times: BTreeMap<(Kind, Took), u64>,
     /// Events by number.
     pub(super) events: BTreeMap<u64, Event>,
@@ -76,7 +76,7 @@ pub struct Written {
 }
 
 impl Tables {
-    /// Edges from `up` to downstreams after `after`, by downstream.
+    /// Sorted by downstream, after `after`.
     pub(super) fn edges_after(&self, up: TaskId, after: Option<TaskId>) -> impl Iterator<Item = &Edge> {
         let from = after.map_or(Bound::Included((up, TaskId::FIRST)), |after| Bound::Excluded((up, after)));
         let ends = self.downstreams.range((from, Bound::Included((up, TaskId::LAST))));
@@ -207,7 +207,6 @@ impl Tables {
         self.undo.push(Undo::Event(number, before.map(Box::new)));
     }
 
-    /// The tasks of some entries.
     pub(super) fn tasks_of<'t, C: 't, O: Sort + 't>(
         &'t self,
         entries: impl Iterator<Item = &'t (C, O)>,

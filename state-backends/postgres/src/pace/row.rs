@@ -1,11 +1,11 @@
-//! Reads the record of a queue from a row.
+//! Reads a queue's record.
 
 use std::time::SystemTime;
 
 use interval_queue_contract::{Micros, QueueName, Reading, Record, StateError, StateErrorKind};
 use tokio_postgres::Row;
 
-/// The record of the queue, and a reading of the server's clock with the identity of the server.
+/// Also reads the server's clock and identity.
 pub(super) fn read_record(row: &Row, queue: &QueueName) -> Result<(Option<Record>, Reading), StateError> {
     let unreadable = |error: tokio_postgres::Error| {
         StateError::new(StateErrorKind::Unsupported, "postgres answers with something else")
@@ -25,7 +25,6 @@ pub(super) fn read_record(row: &Row, queue: &QueueName) -> Result<(Option<Record
     Ok((record, Reading { now: micros(now), incarnation: micros(began).get().to_string() }))
 }
 
-/// Time since 1970.
 fn micros(instant: SystemTime) -> Micros {
     let since = instant.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Micros::from_duration(since)

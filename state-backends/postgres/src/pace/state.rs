@@ -89,7 +89,6 @@ impl SharedState for PostgresState {
         Ok(rows.iter().filter_map(|row| QueueName::new(row.try_get::<_, String>(0).ok()?).ok()).collect())
     }
 
-    /// All watchers of a store share one connection, open only while somebody watches.
     async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
         self.store.watch(queue.as_str()).await
     }

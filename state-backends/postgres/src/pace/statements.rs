@@ -1,10 +1,9 @@
-//! The tables and the SQL statements of rate limits.
+//! The tables and the SQL of rate limits.
 
 use interval_queue_store::Component;
 
 use crate::store::{literal, quoted};
 
-/// The table of rate limits, and its migrations.
 pub(crate) const PACE: Component = Component {
     name: "interval_queue",
     first: 1,
@@ -13,20 +12,19 @@ pub(crate) const PACE: Component = Component {
     grants: "USAGE on the schema, SELECT on interval_queue_schema, and SELECT, INSERT, UPDATE, DELETE on interval_queue",
 };
 
-/// The statements, with the qualified names of the tables.
+/// Tables have qualified names.
 pub(super) struct Statements {
-    /// Locks the row of `$1`, and returns its record if there is one, the time after the lock was
-    /// taken, and the start time of the server.
+    /// Locks the row of `$1`. Returns the record, if any, the time after the lock was taken, and
+    /// the start time of the server.
     pub(super) lock: String,
     /// As `lock`, without locking.
     pub(super) read: String,
-    /// Replaces the record of `$1`, which must be locked, by `$2`.
+    /// Requires the lock.
     pub(super) update: String,
     /// Creates the row of `$1`, unless it exists by now.
     pub(super) insert: String,
-    /// Removes the row of `$1`, which must be locked.
+    /// Requires the lock.
     pub(super) delete: String,
-    /// Notifies the watchers of the queue `$1`.
     pub(super) notify: String,
     pub(super) names: String,
 }

@@ -14,7 +14,7 @@ use super::{
     tls::{self, Trust},
 };
 
-/// Parameters of libpq that `tokio-postgres` reads.
+/// `tokio-postgres` reads them.
 const LIBPQ_PARAMETERS: [&str; 18] = [
     "application_name",
     "channel_binding",
@@ -36,7 +36,6 @@ const LIBPQ_PARAMETERS: [&str; 18] = [
     "user",
 ];
 
-/// The server and the encryption that a URL names.
 #[derive(Clone)]
 pub(super) struct Address {
     config: Config,
@@ -47,7 +46,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Takes the address out of a URL. Errors repeat no part of it: it may be a password.
+    /// Errors repeat no part of the address: it may be a password.
     pub(super) fn take(url: &mut Url) -> Result<Self, InvalidInput> {
         let (scheme, location) = (url.scheme().to_owned(), url.place().to_owned());
         if !["postgres", "postgresql"].contains(&&*scheme) || !location.starts_with("//") {
@@ -75,7 +74,7 @@ impl Address {
         }
         let parsed = format!("{scheme}:{location}?{}", rest.join("&")).parse::<Config>();
         let mut config = parsed.map_err(|error| {
-            // The parser's message names the parameter, not its value.
+            // The parser names the parameter, not its value.
             let why = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
             InvalidInput::new(format!(
                 "the postgres address cannot be used: {why}; it is postgres://user:password@host:port/database?parameter=value with \
@@ -93,14 +92,13 @@ impl Address {
         let only_sockets = config.get_hostaddrs().is_empty()
             && !config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(_)));
         config.ssl_mode(if only_sockets { SslMode::Disable } else { mode });
-        // The hosts, without the credentials in front and the database at the end.
+        // Without the credentials in front and the database at the end.
         let named = location[2..].split('/').next().and_then(|named| named.rsplit('@').next());
         let named = named.filter(|named| !named.is_empty()).map(str::to_owned);
         let hosts = named.or_else(|| hosts.into_iter().next()).unwrap_or_default();
         Ok(Self { config, hosts: decoded(&hosts, "the host")?.into_owned(), trust, root })
     }
 
-    /// A dialer that connects within `timeout`.
     pub(super) fn dialer(self, timeout: Duration) -> Result<Dialer, StateError> {
         let Self { mut config, hosts: server_name, trust, root } = self;
         // Leaves time for the other hosts if the first one never answers.
@@ -121,12 +119,10 @@ impl Address {
     }
 }
 
-/// Number of hosts to try.
 fn count(config: &Config) -> usize {
     config.get_hosts().len().max(config.get_hostaddrs().len())
 }
 
-/// The encryption and the trust of each `sslmode`.
 fn take_mode(url: &mut Url, has_root: bool) -> Result<(SslMode, Trust), InvalidInput> {
     let modes = [
         ("disable", (SslMode::Disable, Trust::Anybody)),

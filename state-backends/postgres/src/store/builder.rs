@@ -15,7 +15,7 @@ use super::{
     watch::Listener,
 };
 
-/// Maximum length of a PostgreSQL name, in bytes. The server cuts longer names.
+/// In bytes. The server cuts longer names.
 pub(super) const LONGEST_NAME: usize = 63;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -30,7 +30,6 @@ pub struct Builder {
     durability: Durability,
 }
 
-/// The source of connections.
 #[derive(Clone)]
 enum Source {
     Address(Result<Box<Address>, InvalidInput>),
@@ -212,7 +211,7 @@ impl Builder {
     }
 }
 
-/// Omits the address, which may contain a password.
+/// The address may contain a password.
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if matches!(self, Self::Pool(_)) { "Pool" } else { "Address" })

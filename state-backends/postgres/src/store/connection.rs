@@ -18,7 +18,7 @@ use super::{
 };
 
 impl Inner {
-    /// Waits for a free connection of the pool, at most four time-outs.
+    /// Waits for at most four time-outs.
     pub(super) async fn acquire(&self) -> Result<PooledConnection, Failure> {
         let (server_name, timeout) = (&self.server_name, self.timeout);
         // A pool of the application may have no time-outs of its own.
@@ -30,8 +30,8 @@ impl Inner {
         }
     }
 
-    /// Runs one query in one round trip. A transaction, so that the server waits for a table lock
-    /// no longer than this client waits for the server.
+    /// In one round trip. A transaction, so that the server waits for a table lock no longer than
+    /// this client waits for the server.
     pub(super) async fn read(&self, statement: &Statement<'_>) -> Result<Vec<Row>, Failure> {
         let (on, parameters) = (self.acquire().await?, statement.parameters());
         let rows = on.query_typed(statement.sql, &parameters);
@@ -41,7 +41,6 @@ impl Inner {
     }
 }
 
-/// Why a pool returned no connection, for error messages.
 fn pool_failure(error: &PoolError) -> Cow<'static, str> {
     match error {
         PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => "the server does not answer".into(),
@@ -50,16 +49,15 @@ fn pool_failure(error: &PoolError) -> Cow<'static, str> {
     }
 }
 
-/// A connection for exclusive use. If it is dropped during a command, it returns to the pool once
-/// the server has rolled the command back. Until then it counts as used, so the server never has
-/// more connections than the pool allows.
+/// Exclusive until it is dropped. If that happens during a command, it returns to the pool once the
+/// server has rolled the command back, so the server never has more connections than the pool
+/// allows.
 pub(crate) struct PooledConnection {
     client: Option<Client>,
     timeout: Duration,
     preparing: Option<Preparation>,
 }
 
-/// The session in which statements are prepared.
 struct Preparation {
     sessions: Arc<Sessions>,
     session: Arc<Session>,
@@ -76,13 +74,13 @@ impl Preparation {
 }
 
 impl PooledConnection {
-    /// Prepares repeated statements from now on, unless a pooler is known to move connections.
+    /// Unless a pooler is known to move connections.
     pub(super) fn prepare(&mut self, sessions: &Arc<Sessions>) {
         let session = sessions.of(self);
         self.preparing = session.map(|session| Preparation { sessions: sessions.clone(), session });
     }
 
-    /// Runs a query, as a prepared statement if there is one.
+    /// Uses a prepared statement if there is one.
     pub(crate) async fn fetch(&self, query: &Query) -> Result<Vec<Row>, Error> {
         if let Some(preparing) = &self.preparing
             && let Some(statement) = preparing.session.statement(query)
@@ -92,9 +90,9 @@ impl PooledConnection {
         self.query_typed(&query.sql, &query.parameters()).await
     }
 
-    /// Checks that the transaction began in the server process that has the prepared statements,
-    /// and returns the id of the process. After an error the transaction must not go on. `None`:
-    /// nothing is prepared, so any process will do.
+    /// Checks that the transaction began in the process that has the prepared statements, and
+    /// returns the process. After an error the transaction must not go on. `None`: nothing is
+    /// prepared.
     pub(crate) fn check_session(&self, begun: &[SimpleQueryMessage]) -> Result<Option<i32>, Failure> {
         let Some(preparing) = &self.preparing else { return Ok(None) };
         let session = begun.iter().find_map(|message| match message {
@@ -137,8 +135,7 @@ impl PooledConnection {
         Ok(())
     }
 
-    /// Sends a commit and the statement after it, and waits for the commit. The caller reads the
-    /// rest of the answer.
+    /// Waits for the commit only. The caller reads the rest of the answer.
     async fn begin_commit(&self, sql: String) -> Result<Pin<Box<SimpleQueryStream>>, Error> {
         let mut answers = Box::pin(self.simple_query_raw(&sql).await?);
         answers.try_next().await?;
@@ -165,18 +162,17 @@ impl PooledConnection {
         }
     }
 
-    /// Ends a transaction that has stored nothing, without waiting for the answer: later messages
-    /// queue after it.
+    /// Requires that the transaction has stored nothing. Does not wait: later messages queue after
+    /// this one.
     pub(crate) fn end(&self, statement: &str) {
         drop(self.batch_execute(statement).now_or_never());
     }
 
-    /// Raises the time-out of each answer to at least `timeout`.
     pub(crate) fn extend_timeout(&mut self, timeout: Duration) {
         self.timeout = self.timeout.max(timeout);
     }
 
-    /// Waits for the answer to a round trip that stores nothing.
+    /// Requires that the round trip stores nothing.
     pub(crate) async fn round_trip<T>(
         &self,
         trip: impl Future<Output = Result<T, Error>>,
@@ -187,7 +183,7 @@ impl PooledConnection {
         }
     }
 
-    /// Waits for the answer to a round trip that ends with a commit.
+    /// Requires that the round trip ends with a commit.
     pub(crate) async fn commit<T>(&self, trip: impl Future<Output = Result<T, Error>>) -> Result<T, Failure> {
         match tokio::time::timeout(self.timeout, trip).await {
             Ok(answer) => answer.map_err(error::of_commit),
@@ -228,7 +224,7 @@ impl Deref for PooledConnection {
     }
 }
 
-/// Closes the connection, and with it any open transaction, when dropped.
+/// Closing also ends an open transaction.
 struct CloseOnDrop(Option<Client>);
 
 impl Drop for CloseOnDrop {

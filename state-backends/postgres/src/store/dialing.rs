@@ -18,18 +18,17 @@ use tokio_postgres::{
 
 use super::tls::Connector;
 
-/// A connection, and the future that must run to drive it.
+/// The future drives the connection.
 type Dialed = (Client, Connection<Socket, <Connector as MakeTlsConnect<Socket>>::Stream>);
 
-/// The settings of new connections.
 #[derive(Clone)]
 pub(super) struct Dialer {
     pub(super) config: Config,
     /// Hosts and ports, for errors.
     pub(super) server_name: String,
-    /// Maximum wait for each host but the last.
+    /// The last host gets the remaining time.
     pub(super) host_timeout: Duration,
-    /// Maximum wait for all hosts.
+    /// Limits all hosts together.
     pub(super) limit: Duration,
     pub(super) tls: Connector,
 }
@@ -40,7 +39,7 @@ impl Dialer {
         self.tls.clone()
     }
 
-    /// Connects to the first host that accepts.
+    /// Takes the first host that accepts.
     pub(super) async fn dial(&self) -> Result<Dialed, Error> {
         let mut hosts = hosts(&self.config);
         if self.config.get_load_balance_hosts() == LoadBalanceHosts::Random {
@@ -72,8 +71,8 @@ impl Connect for Dialer {
     }
 }
 
-/// One configuration for each host. Empty if the numbers of names, addresses and ports do not
-/// match; connecting then returns the error.
+/// One configuration for each host. Empty if the numbers of names, addresses and ports differ;
+/// connecting then returns the error.
 fn hosts(config: &Config) -> Vec<Config> {
     let (names, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
     let count = names.len().max(addresses.len());
@@ -100,7 +99,7 @@ fn hosts(config: &Config) -> Vec<Config> {
     (0..count).map(of_host).collect()
 }
 
-/// Copies everything but the hosts, which cannot be removed from a [`Config`].
+/// Hosts cannot be removed from a [`Config`].
 fn settings(of: &Config) -> Config {
     let mut settings = Config::new();
     settings

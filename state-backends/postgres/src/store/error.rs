@@ -5,25 +5,23 @@ use std::{error::Error as _, io};
 use interval_queue_contract::{StateError, StateErrorKind};
 use tokio_postgres::{Error, error::SqlState};
 
-/// An error, and how to retry the command. Only a command that stored nothing is retried.
+/// Only a command that stored nothing is retried.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) error: StateError,
     pub(crate) action: RetryAction,
 }
 
-/// The step that may resolve an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RetryAction {
     GiveUp,
-    /// Lost connection, or the server rolled the transaction back.
+    /// The connection was lost, or the server rolled the transaction back.
     Retry,
-    /// Missing tables.
     MakeTables,
 }
 
 impl Failure {
-    /// The error of a round trip that stores nothing.
+    /// The round trip stores nothing.
     pub(crate) fn of_query(error: Error) -> Self {
         of_query(error)
     }
@@ -35,7 +33,7 @@ impl Failure {
         Self { error, action: RetryAction::MakeTables }
     }
 
-    /// A pooler has moved the connection away from the server process with its prepared statements.
+    /// A pooler has moved the connection to a server process without its prepared statements.
     pub(super) fn mixed() -> Self {
         let text = "a pooler moves the connection to postgres: nothing was stored";
         let error = StateError::new(StateErrorKind::Unreachable, text).without_effect();
@@ -49,7 +47,6 @@ impl From<StateError> for Failure {
     }
 }
 
-/// The error of a failed connection attempt.
 pub(super) fn of_connect(error: Error, server_name: &str) -> Failure {
     // The client's own checks have a text as their source, network failures an I/O error.
     if let (None, Some(what)) = (error.code(), error.source().filter(|cause| !cause.is::<io::Error>())) {
@@ -78,12 +75,10 @@ pub(super) fn of_connect(error: Error, server_name: &str) -> Failure {
     StateError::new(kind, text).with_source(error).without_effect().into()
 }
 
-/// The kind of answer that a connection attempt got.
 enum Answer {
     None,
     /// Bytes that no PostgreSQL server sends.
     Foreign,
-    /// The connection was closed.
     Ended,
 }
 
@@ -93,7 +88,7 @@ fn answer_of(error: &Error) -> Answer {
     };
     #[cfg(feature = "tls")]
     if let Some(error) = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
-        // All other TLS errors concern certificates, in practice.
+        // In practice, all other TLS errors concern certificates.
         return if matches!(error, rustls::Error::InvalidMessage(_)) {
             Answer::Foreign
         } else {
@@ -109,19 +104,18 @@ fn answer_of(error: &Error) -> Answer {
     }
 }
 
-/// No connection within the time-out.
 pub(super) fn no_connection(server_name: &str, why: &str) -> Failure {
     let text = format!("no connection to postgres at {server_name} in time: {why}; the command was not sent");
     StateError::new(StateErrorKind::Unreachable, text).without_effect().into()
 }
 
-/// No answer in time to a round trip that stores nothing.
+/// The round trip stores nothing.
 pub(super) fn no_answer() -> Failure {
     let text = "postgres did not answer in time: nothing was stored";
     StateError::new(StateErrorKind::Unreachable, text).without_effect().into()
 }
 
-/// The error of a round trip that stores nothing.
+/// The round trip stores nothing.
 pub(super) fn of_query(error: Error) -> Failure {
     let action = match error.code() {
         None => RetryAction::Retry,
@@ -134,7 +128,7 @@ pub(super) fn of_query(error: Error) -> Failure {
     Failure { error: of_statement(error), action }
 }
 
-/// The error of a round trip that ends with a commit.
+/// The round trip ends with a commit.
 pub(super) fn of_commit(error: Error) -> Failure {
     match error.code() {
         // The server rolled the transaction back.
@@ -144,7 +138,6 @@ pub(super) fn of_commit(error: Error) -> Failure {
     }
 }
 
-/// The outcome of the commit is unknown.
 pub(super) fn indeterminate(cause: Option<Error>) -> StateError {
     let text = "postgres did not report whether it committed: the command may have happened";
     let error = StateError::new(StateErrorKind::TimedOut, text);
@@ -174,15 +167,14 @@ fn of_statement(error: Error) -> StateError {
     StateError::new(kind, message).with_source(error).without_effect()
 }
 
-/// Whether the transaction is over and nothing of it is stored.
+/// Whether nothing of the transaction is stored.
 fn is_refused(code: &SqlState) -> bool {
-    // Classes 57 and 58 concern the server itself and 08 the connection; 40003 means that the
-    // outcome is unknown.
+    // 57 and 58 concern the server, 08 the connection; 40003: the outcome is unknown.
     let class = code.code().get(..2).unwrap_or_default();
     !matches!(class, "08" | "57" | "58" | "XX" | "F0") && *code != SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN
 }
 
-/// Whether a retry on another connection, or a moment later, may succeed.
+/// A retry on another connection, or a moment later, may succeed.
 fn is_passing(code: &SqlState) -> bool {
     [
         SqlState::T_R_SERIALIZATION_FAILURE,
@@ -194,7 +186,7 @@ fn is_passing(code: &SqlState) -> bool {
         SqlState::READ_ONLY_SQL_TRANSACTION,
         // Another transaction inserted the same row first.
         SqlState::UNIQUE_VIOLATION,
-        // Rows of tasks were changed by hand in between.
+        // Tasks were changed by hand in between.
         SqlState::DIVISION_BY_ZERO,
         // A pooler has mixed up prepared statements.
         SqlState::INVALID_SQL_STATEMENT_NAME,
@@ -203,7 +195,7 @@ fn is_passing(code: &SqlState) -> bool {
     .contains(code)
 }
 
-/// Decides by class and code, never by the message. The codes are listed in
+/// By class and code, never by the message:
 /// <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
 fn kind_of(code: &SqlState) -> StateErrorKind {
     match code.code() {
@@ -212,7 +204,7 @@ fn kind_of(code: &SqlState) -> StateErrorKind {
         "53100" => StateErrorKind::Full,
         "XX001" | "XX002" => StateErrorKind::Damaged,
         "22021" | "22P05" => StateErrorKind::Invalid,
-        // Temporary: a replica, a full disk, rows that somebody changes by hand.
+        // A replica, a full disk, rows that somebody changes by hand.
         "22012" | "25006" | "25P03" | "25P04" | "55P03" => StateErrorKind::Unreachable,
         code => match code.get(..2).unwrap_or_default() {
             "28" => StateErrorKind::Denied,

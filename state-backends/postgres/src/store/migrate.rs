@@ -1,5 +1,5 @@
-//! Checks the server and migrates the tables: the first transaction that stores something creates
-//! them, a newer program upgrades them.
+//! Checks the server and migrates the tables, which the first transaction that stores something
+//! creates.
 
 use futures::future::try_join;
 use interval_queue_contract::{StateError, StateErrorKind};
@@ -13,10 +13,10 @@ use super::{
     tables::MAX_ATTEMPTS,
 };
 
-/// The oldest server version that supports all statements: 13.
+/// Older servers do not support all statements.
 const OLDEST_SERVER: i32 = 130_000;
 
-/// The names of the database and the user, quoted for SQL.
+/// Names are quoted for SQL.
 #[derive(Default)]
 pub(super) struct Server {
     database: String,
@@ -30,7 +30,6 @@ pub(super) enum Purpose {
 }
 
 impl Inner {
-    /// Checks the version, the encoding and the role of the server.
     pub(super) async fn check_server(&self) -> Result<Server, Failure> {
         let about = "SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), \
                      current_database()::text, current_user::text, pg_is_in_recovery(), \
@@ -66,9 +65,8 @@ impl Inner {
         unusable(StateErrorKind::Denied, format!("the postgres server of database {database} {what}"))
     }
 
-    /// Returns the SQL that creates or upgrades the tables of a component. `None`: they are
-    /// current. [`Purpose::Make`] also runs it. Returns an error if the tables can be neither used
-    /// nor created.
+    /// The SQL that creates or upgrades the tables; [`Purpose::Make`] also runs it. `None`: they
+    /// are current.
     pub(super) async fn upgrade(
         &self,
         component: &Component,
@@ -85,8 +83,8 @@ impl Inner {
         }
     }
 
-    /// Runs in a transaction, so that waits for locks have a time-out and a stopped client releases
-    /// its locks.
+    /// A transaction, so that waits for locks have a time-out and a stopped client releases its
+    /// locks.
     async fn upgrade_on(
         &self,
         on: &PooledConnection,
@@ -117,17 +115,16 @@ impl Inner {
                 let stored = format!("SELECT version::bigint FROM {schema}.{versions}");
                 let rows = on.round_trip(on.query_typed(&stored, &[])).await;
                 let rows = rows.map_err(|failure| denied(failure, component.may_not_use(user, &location)))?;
-                // A version that is NULL counts as unknown.
+                // NULL counts as unknown.
                 Some(rows.iter().map(|row| row.try_get(0).unwrap_or(0)).collect())
             }
         };
         let advice = "choose another schema";
         let version = component.version(&Found { place: &location, advice, table: row.get(1), versions })?;
-        // `CREATE SCHEMA IF NOT EXISTS` needs the right to create schemas, even if the schema
-        // exists.
+        // Even if the schema exists, `IF NOT EXISTS` needs the right to create schemas.
         let create = if has_schema { String::new() } else { format!("CREATE SCHEMA {schema};\n") };
         let steps = component.steps(version);
-        // Functions keep this path. A temporary table of a caller comes last.
+        // Functions keep this path. A caller's temporary tables come last.
         let steps =
             steps.map(|steps| format!("{create}SET LOCAL search_path TO {schema}, pg_temp;\n{steps}"));
         if let (Some(steps), Purpose::Make) = (&steps, purpose) {
@@ -151,8 +148,7 @@ impl PostgresStore {
         made.map(drop).map_err(|failure| failure.error)
     }
 
-    /// Returns the SQL that creates the tables of a component, and runs it if `makes`. `None`: they
-    /// are current.
+    /// Also runs the SQL if `makes`. `None`: the tables are current.
     pub(crate) async fn tables_made_by(
         &self,
         component: &Component,
@@ -163,13 +159,12 @@ impl PostgresStore {
     }
 }
 
-/// Retries on another connection if the transaction stored nothing and an attempt is left.
+/// Requires that the transaction stored nothing.
 fn check_retry(failure: Failure, left: &mut u32) -> Result<(), Failure> {
     *left -= 1;
     if *left == 0 || failure.action != RetryAction::Retry { Err(failure) } else { Ok(()) }
 }
 
-/// Replaces a `Denied` error by one that names the missing right.
 fn denied(failure: Failure, error: StateError) -> Failure {
     match failure.error.kind() {
         StateErrorKind::Denied => error.with_source(failure.error).into(),

@@ -1,5 +1,5 @@
-//! Operations on any PostgreSQL server: connect, run transactions in few round trips, migrate
-//! tables, watch. The meaning of the tables is left to the components.
+//! Operations on a PostgreSQL server: connect, run transactions in few round trips, migrate tables,
+//! watch. Components give the tables their meaning.
 
 mod address;
 mod builder;
@@ -39,12 +39,12 @@ struct Inner {
     server: Server,
     schema: String,
     timeout: Duration,
-    /// Begins a transaction with time-outs for locks and for a silent client.
+    /// Includes time-outs for locks and for a silent client.
     begin: String,
     durability: Durability,
     /// `None` over a pool of the application.
     watching: Option<Listener>,
-    /// Notifications of stored tasks. `None` over a pool of the application.
+    /// `None` over a pool of the application.
     watching_tasks: Option<Listener>,
 }
 
@@ -92,39 +92,34 @@ impl PostgresStore {
         &self.0.schema
     }
 
-    /// Watches notifications with this name on the channel of the [schema](Self::schema). All
-    /// watchers share one connection, open only while somebody watches.
+    /// Listens on the channel of the [schema](Self::schema).
     pub(crate) async fn watch(&self, name: &str) -> Result<Changes, StateError> {
         self.0.watching.as_ref().ok_or_else(cannot_listen)?.watch(name).await
     }
 
-    /// Watches notifications with this name on the channel of stored tasks.
     pub(crate) async fn watch_tasks(&self, name: &str) -> Result<Changes, StateError> {
         self.0.watching_tasks.as_ref().ok_or_else(cannot_listen)?.watch(name).await
     }
 
-    /// Notifies the watchers of these names on the channel of stored tasks.
     pub(crate) async fn notify_tasks(&self, names: &[String]) -> Result<(), StateError> {
         let on = self.0.acquire().await.map_err(|failure| failure.error)?;
         let notified = on.round_trip(on.batch_execute(&self.notification_sql(names))).await;
         on.finish(notified).map_err(|failure| failure.error)
     }
 
-    /// SQL that notifies the watchers of stored tasks, for a transaction of its own. The commit
-    /// does not wait for the disk.
+    /// For a transaction of its own, whose commit does not wait for the disk.
     pub(crate) fn notification_sql(&self, names: &[String]) -> String {
         let channel = quoted(&channel_of_tasks(self.schema()));
         let notify = |name: &String| format!("; NOTIFY {channel}, {}", literal(name));
         "SET LOCAL synchronous_commit = off".to_owned() + &names.iter().map(notify).collect::<String>()
     }
 
-    /// Maximum wait of a transaction for locks, and of the server for a silent client: half of the
-    /// time-out.
+    /// Also the time for which the server waits for a silent client.
     pub(crate) fn lock_timeout(&self) -> Duration {
         self.0.timeout / 2
     }
 
-    /// One statement that applies `settings` and the time-outs to a transaction.
+    /// Returns one statement.
     pub(crate) fn settings(&self, lock_timeout: Duration, settings: &[(&str, &str)]) -> String {
         sql::settings(lock_timeout, self.0.durability, settings)
     }
@@ -135,7 +130,7 @@ fn cannot_listen() -> StateError {
     StateError::new(StateErrorKind::Unsupported, text)
 }
 
-/// The channel for notifications of stored tasks, cut to the maximum length of a name.
+/// Cut to the maximum length of a name.
 fn channel_of_tasks(schema: &str) -> String {
     let mut channel = format!("tasks {schema}");
     while channel.len() > LONGEST_NAME {

@@ -1,4 +1,4 @@
-//! Prepared statements of a connection, and the check that the server still has them.
+//! Prepared statements, and the check that the server still has them.
 //!
 //! A pooler may give each transaction another server process, in which a name stands for another
 //! statement or for none. So a connection marks its process with a setting of the session, and each
@@ -20,17 +20,15 @@ use tokio_postgres::{Error, Statement, error::SqlState, types::Type};
 
 use super::sql::Query;
 
-/// Number of uses on a connection after which a statement is prepared.
+/// A statement is prepared after this number of uses on a connection.
 const MIN_USES: u32 = 2;
-/// Maximum number of counted and prepared statements per connection: the server keeps a plan of
-/// each.
+/// Per connection: the server keeps a plan of each statement.
 const MAX_STATEMENTS: usize = 200;
 
-/// Selects the server process and the mark of its session. Never prepared itself.
+/// The server process, and the mark of its session. Never prepared itself.
 pub(super) const SESSION_QUERY: &str = "SELECT pg_catalog.pg_backend_pid(), \
     coalesce(pg_catalog.current_setting('interval_queue.session', true), '')";
 
-/// The sessions of the connections of a store.
 #[derive(Default)]
 pub(super) struct Sessions {
     are_mixed: AtomicBool,
@@ -38,7 +36,7 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    /// The session of a connection. `None`: statements are not prepared.
+    /// `None`: statements are not prepared.
     pub(super) fn of(&self, client: &ClientWrapper) -> Option<Arc<Session>> {
         if self.are_mixed() {
             return None;
@@ -58,7 +56,6 @@ impl Sessions {
         self.are_mixed.load(Ordering::Relaxed)
     }
 
-    /// Stops preparing statements.
     pub(super) fn mix(&self) {
         if !self.are_mixed.swap(true, Ordering::Relaxed) {
             tracing::info!("a pooler moves connections to postgres: statements are not prepared from now on");
@@ -66,15 +63,15 @@ impl Sessions {
     }
 }
 
-/// Whether the error means that a prepared statement is missing, or its name taken.
+/// A prepared statement is missing, or its name taken.
 pub(super) fn is_mixed(error: &Error) -> bool {
     [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT]
         .iter()
         .any(|code| error.code() == Some(code))
 }
 
-/// The session of a connection. It outlives the connection: dropping a statement earlier would
-/// close it by its name, in whichever process the pooler sends that to.
+/// Outlives the connection: dropping a statement earlier would close it by its name, in whichever
+/// process the pooler sends that to.
 pub(super) struct Session {
     client: Weak<StatementCache>,
     mark: String,
@@ -83,7 +80,7 @@ pub(super) struct Session {
 
 #[derive(Default)]
 struct State {
-    /// The server process that has the mark.
+    /// The process that has the mark.
     process: Option<i32>,
     statements: HashMap<String, Use>,
 }
@@ -108,12 +105,12 @@ impl Session {
         self.state().process.is_some()
     }
 
-    /// Whether `process` is the marked one. Always true before the first mark.
+    /// Always true before the first mark.
     pub(super) fn is_at(&self, process: i32, mark: &str) -> bool {
         self.state().process.is_none_or(|marked| marked == process && self.mark == mark)
     }
 
-    /// Sets the mark, which is valid after the commit.
+    /// The mark is valid after the commit.
     pub(super) fn marking(&self) -> Query {
         Query::new("SELECT set_config('interval_queue.session', $1, false)")
             .with(self.mark.clone(), Type::TEXT)
@@ -123,7 +120,7 @@ impl Session {
         self.state().process = Some(process);
     }
 
-    /// The prepared statement for `query`. If there is none, the use is counted.
+    /// Counts the use if there is no prepared statement.
     pub(super) fn statement(&self, query: &Query) -> Option<Statement> {
         let statements = &mut self.state().statements;
         let count = statements.len();
@@ -138,8 +135,7 @@ impl Session {
         None
     }
 
-    /// Statements to prepare now; empty until the process is marked. If preparing fails, their uses
-    /// are counted again.
+    /// Empty until the process is marked. If preparing fails, uses are counted again.
     pub(super) fn due(&self) -> Vec<(String, Vec<Type>)> {
         let mut state = self.state();
         if state.process.is_none() {

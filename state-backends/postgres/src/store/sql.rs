@@ -1,5 +1,5 @@
-//! SQL common to all transactions. Statements are not prepared here, since transaction poolers mix
-//! prepared statements up; `prepared.rs` checks when preparing is safe.
+//! SQL common to all transactions. Nothing is prepared here, since transaction poolers mix prepared
+//! statements up; `prepared.rs` checks when preparing is safe.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -7,7 +7,7 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::{Durability, prepared::SESSION_QUERY};
 
-/// A statement with text values for `$1`, `$2` and so on.
+/// Text values for `$1`, `$2` and so on.
 pub(crate) struct Statement<'a> {
     pub(super) sql: &'a str,
     texts: Vec<Cow<'a, str>>,
@@ -23,15 +23,15 @@ impl<'a> Statement<'a> {
         self
     }
 
-    /// The values with their types, so that the client need not query the types first.
+    /// Types spare the client a query for them.
     pub(super) fn parameters(&self) -> Vec<(&(dyn ToSql + Sync), Type)> {
         self.texts.iter().map(|text| (text as &(dyn ToSql + Sync), Type::TEXT)).collect()
     }
 }
 
-/// Begins a transaction with `lock_timeout` for locks and for a silent client. The search path
-/// starts with `pg_catalog`: names keep the server's meaning, even if an application defines
-/// `clock_timestamp` or `json` in a schema that its users search first.
+/// Sets `lock_timeout` for locks and for a silent client. The search path starts with `pg_catalog`:
+/// names keep the server's meaning, even if an application defines `clock_timestamp` or `json` in a
+/// schema that its users search first.
 pub(super) fn begin(lock_timeout: Duration, durability: Durability) -> String {
     let millis = lock_timeout.as_millis();
     let commit = match durability {
@@ -44,15 +44,13 @@ pub(super) fn begin(lock_timeout: Duration, durability: Durability) -> String {
     )
 }
 
-/// Begins a transaction with this isolation, and selects the server process and the
-/// [mark](super::prepared) of its session.
+/// Also selects the server process and the [mark](super::prepared) of its session.
 pub(crate) fn begin_at(isolation: &str) -> String {
     format!("BEGIN ISOLATION LEVEL {isolation}; {SESSION_QUERY}")
 }
 
-/// Applies the settings of [`begin`] and `more` to an open transaction; `more` may set another
-/// search path. One statement that can be prepared, since parsing and planning takes longer than
-/// running it.
+/// The settings of [`begin`] for an open transaction; `more` may set another search path. One
+/// statement that can be prepared, since parsing and planning takes longer than running it.
 pub(super) fn settings(lock_timeout: Duration, durability: Durability, more: &[(&str, &str)]) -> String {
     let millis = lock_timeout.as_millis().to_string();
     let mut settings = vec![("lock_timeout", &*millis), ("idle_in_transaction_session_timeout", &*millis)];
@@ -66,12 +64,11 @@ pub(super) fn settings(lock_timeout: Duration, durability: Durability, more: &[(
     format!("SELECT {}", settings.join(", "))
 }
 
-/// Quotes an identifier.
 pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Quotes a string, independent of the server's setting for backslashes.
+/// Valid whatever the server's setting for backslashes.
 pub(crate) fn literal(text: &str) -> String {
     format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
@@ -96,7 +93,7 @@ impl Query {
         self
     }
 
-    /// Combines statements with the same first value into one.
+    /// Requires that all have the same first value.
     pub(crate) fn fused(
         queries: impl IntoIterator<Item = Self>,
         fuse: impl FnOnce(Vec<String>) -> String,
@@ -113,7 +110,7 @@ impl Query {
         Self { sql: fuse(texts).into(), values }
     }
 
-    /// The values with their types, so that the client need not query the types first.
+    /// Types spare the client a query for them.
     pub(crate) fn parameters(&self) -> Vec<(&(dyn ToSql + Sync), Type)> {
         self.values.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone())).collect()
     }
@@ -127,7 +124,7 @@ impl Query {
     }
 }
 
-/// Adds `by` to the numbers of all parameters but `$1`.
+/// Leaves `$1` unchanged.
 fn renumbered(sql: &str, by: usize) -> String {
     let mut parts = sql.split('$');
     let mut text = parts.next().unwrap_or_default().to_owned();

@@ -18,24 +18,24 @@ use super::{
     sql::Statement,
 };
 
-/// Maximum attempts for a transaction that stored nothing.
+/// Requires that the transaction stored nothing.
 pub(crate) const MAX_ATTEMPTS: u32 = 3;
 
-/// The tables of one component in the schema of a store. The first transaction creates them.
+/// The first transaction that stores something creates the tables.
 #[derive(Clone)]
 pub(crate) struct Tables {
     store: PostgresStore,
     component: Component,
-    /// Whether the tables exist and are up to date, as of the last check.
+    /// Set by the last check.
     is_current: Arc<AtomicBool>,
 }
 
-/// A result, and the statements to store before it is returned. Empty: store nothing. If the first
-/// statement affects no row, another process was faster, and the transaction starts over.
+/// A result, and the statements to store before it is returned. If the first statement affects no
+/// row, another process was faster, and the transaction starts over.
 pub(crate) type Decided<'a, T> = (T, Vec<Statement<'a>>);
 
 impl PostgresStore {
-    /// Opens the tables of a component. Missing tables are no error; tables of another owner are.
+    /// Missing tables are no error; tables of another owner are.
     pub(crate) async fn tables(&self, component: Component) -> Result<Tables, StateError> {
         let missing = self.0.upgrade(&component, Purpose::Check).await.map_err(|failure| failure.error)?;
         Ok(Tables { store: self.clone(), component, is_current: Arc::new(missing.is_none().into()) })
@@ -43,7 +43,7 @@ impl PostgresStore {
 }
 
 impl Tables {
-    /// Runs one query in one round trip, without locks. `None`: there are no tables.
+    /// One round trip, without locks. `None`: there are no tables.
     pub(crate) async fn read(&self, query: &Statement<'_>) -> Result<Option<Vec<Row>>, StateError> {
         let mut left = MAX_ATTEMPTS;
         loop {
@@ -60,9 +60,9 @@ impl Tables {
     /// Runs a transaction of two round trips. The first begins it and runs `query`, which returns
     /// one row. The second stores the statements that `decide` returns, and commits.
     ///
-    /// An error of kind [`TimedOut`](StateErrorKind::TimedOut) comes from the second trip: the
-    /// commit may have happened. All other errors mean that nothing was stored. Transactions that
-    /// the server rolls back are retried.
+    /// [`TimedOut`](StateErrorKind::TimedOut) comes from the second trip: the commit may have
+    /// happened. All other errors mean that nothing was stored. Transactions that the server rolls
+    /// back are retried.
     pub(crate) async fn transact<'a, T>(
         &self,
         query: &Statement<'_>,
@@ -99,20 +99,19 @@ impl Tables {
         self.store.0.acquire().await
     }
 
-    /// Acquires a connection that prepares repeated statements, for one transaction.
+    /// The transaction prepares repeated statements.
     pub(crate) async fn acquire_preparing(&self) -> Result<PooledConnection, Failure> {
         let mut on = self.acquire().await?;
         on.prepare(&self.store.0.sessions);
         Ok(on)
     }
 
-    /// Whether the tables exist in the version of this program.
     pub(crate) async fn are_current(&self) -> Result<bool, StateError> {
         let found = self.store.0.upgrade(&self.component, Purpose::Check).await;
         found.map(|missing| missing.is_none()).map_err(|failure| failure.error)
     }
 
-    /// Whether to retry a transaction that stored nothing.
+    /// Requires that the transaction stored nothing.
     ///
     /// # Errors
     ///
@@ -128,7 +127,6 @@ impl Tables {
         Ok(())
     }
 
-    /// Creates or upgrades the tables, unless they are known to be current.
     pub(crate) async fn make(&self) -> Result<(), Failure> {
         if !self.is_current.load(Ordering::Relaxed) {
             self.store.0.upgrade(&self.component, Purpose::Make).await?;

@@ -2,7 +2,6 @@
 
 use interval_queue_contract::StateError;
 
-/// The certificates that are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
     Anybody,
@@ -44,7 +43,7 @@ mod enabled {
 
     pub(in crate::store) type Connector = tokio_postgres_rustls::MakeRustlsConnect;
 
-    /// Encrypts with the `rustls` provider that the process installed, or `ring`.
+    /// With the `rustls` provider that the process installed, or `ring`.
     pub(in crate::store) fn connector(trust: Trust, root: Option<&str>) -> Result<Connector, StateError> {
         let unusable = |error: rustls::Error| {
             StateError::new(StateErrorKind::Unsupported, "TLS cannot be set up").with_source(error)

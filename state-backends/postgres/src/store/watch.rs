@@ -1,5 +1,4 @@
-//! Watches the notifications on the channel of a schema. All watchers share one connection, open
-//! only while somebody watches.
+//! Watches the channel of a schema over one shared connection, open only while somebody watches.
 
 use std::{
     collections::HashMap,
@@ -15,16 +14,14 @@ use tokio_postgres::{AsyncMessage, Client, Connection, Socket, tls::TlsStream};
 
 use super::{dialing::Dialer, error, sql::quoted};
 
-/// TCP keepalive of a silent connection: time until the first probe, time between probes, number of
-/// probes.
+/// Time until the first probe, time between probes, number of probes.
 const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::from_secs(5), 3);
 
-/// Opens and shares the connection that listens.
 pub(super) struct Listener {
     dialer: Dialer,
     channel: String,
     timeout: Duration,
-    /// The current connection. The streams keep it open.
+    /// The streams keep it open.
     listening: tokio::sync::Mutex<Weak<ListenerConnection>>,
 }
 
@@ -46,7 +43,6 @@ impl Listener {
         Ok(changes.fuse().boxed())
     }
 
-    /// Subscribes on the current connection, or on a new one.
     async fn subscribe(
         &self,
         name: &str,
@@ -76,22 +72,21 @@ impl Listener {
     }
 }
 
-/// A connection that listens. Dropping it closes the connection.
+/// Dropping it closes the connection.
 struct ListenerConnection {
     watchers: Watchers,
     task: AbortHandle,
     client: Client,
 }
 
-/// The watchers by name. `None`: the connection has ended.
+/// `None`: the connection has ended.
 type Watchers = Arc<Mutex<Option<HashMap<String, watch::Sender<()>>>>>;
 
 impl ListenerConnection {
-    /// Adds a watcher. `None`: the connection has ended.
+    /// `None`: the connection has ended.
     fn subscribe(&self, name: &str) -> Option<watch::Receiver<()>> {
         let mut watchers = lock(&self.watchers);
         let watchers = watchers.as_mut()?;
-        // Removes the watchers that have left.
         watchers.retain(|_, sender| sender.receiver_count() > 0);
         Some(watchers.entry(name.to_owned()).or_default().subscribe())
     }
@@ -112,7 +107,6 @@ impl Drop for StreamEnd {
     }
 }
 
-/// Forwards notifications to the watchers until the connection ends, then ends their streams.
 async fn forward<T: TlsStream + Unpin>(mut connection: Connection<Socket, T>, stream_end: StreamEnd) {
     let ended = loop {
         match poll_fn(|context| connection.poll_message(context)).await {

@@ -73,7 +73,7 @@ pub(super) fn ids<'t>(tasks: impl IntoIterator<Item = &'t TaskId>) -> Vec<Uuid> 
     tasks.into_iter().map(|id| id.uuid()).collect()
 }
 
-/// Names the row of an error by its id.
+/// Names the row in errors.
 pub(super) fn row_of(row: &Row) -> String {
     let at = row.columns().iter().position(|column| column.name() == "id");
     at.and_then(|at| row.try_get::<_, Uuid>(at).ok()).map_or_else(|| "?".to_owned(), |id| format!("id {id}"))

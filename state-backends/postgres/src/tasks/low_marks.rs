@@ -1,14 +1,13 @@
 //! Low-water marks: the `due` from which lookups of ready tasks begin.
 //!
-//! The index of ready tasks keeps the entry of a leased task until the table is vacuumed, and
-//! lookups must skip such entries. While there are many, each kind and priority has a row with its
-//! low-water mark: the lowest `due` of its ready tasks.
+//! The index of ready tasks keeps the entry of a leased task until the table is vacuumed. While
+//! there are many, each kind and priority has a mark: the lowest `due` of its ready tasks.
 //!
 //! - Maintenance raises a mark to the first ready task, or to a second ago if there is none.
 //! - A command that makes tasks ready lowers the mark in its own transaction.
 //! - An `add` takes no locks, so it lowers no mark. Its tasks are due now, above the marks, unless
-//!   its transaction stays open for longer than a second. So once a second a poll ignores the marks
-//!   and finds the tasks below them: a full scan.
+//!   its transaction stays open for longer than a second. So once a second a poll ignores the
+//!   marks: a full scan.
 
 use std::collections::BTreeMap;
 
@@ -22,21 +21,19 @@ use super::{
 };
 use crate::store::Query;
 
-/// Lag of a mark behind the clock while no task is ready.
+/// Behind the clock, while no task is ready.
 const IDLE_LAG: Micros = Micros::from_millis(1_000);
-/// Interval of full scans.
 const FULL_SCAN_INTERVAL: Micros = Micros::from_millis(1_000);
-/// Marks are created above the first number of dead rows, as far as the server has counted, and
-/// removed below the second.
+/// Numbers of dead rows, as counted by the server.
 const DEAD_ROWS_TO_CREATE: i64 = 10_000;
 const DEAD_ROWS_TO_DROP: i64 = 5_000;
 
-/// Selects the instant of the last full scan for the kinds `$2` with at least the priority `$3`, on
-/// the row `q` of the queue. NULL: the queue has no marks.
+/// For the kinds `$2` with at least the priority `$3`, on the row `q` of the queue. NULL: the queue
+/// has no marks.
 const LAST_FULL_SCAN: &str = "(SELECT min(CASE WHEN f.kind = ANY ($2) AND f.priority >= $3 THEN f.looked ELSE 9223372036854775807 END) \
      FROM interval_queue_task_low_mark AS f WHERE f.queue = q.number)";
 
-/// The low-water marks of a queue, as read by one transaction.
+/// The marks as one transaction has read them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LowMarks {
     last_full_scan: Option<i64>,
@@ -51,8 +48,7 @@ impl LowMarks {
         self.last_full_scan.is_some()
     }
 
-    /// Whether a poll under the exclusive lock must ignore the marks, since the last full scan is a
-    /// second old. Removes the lookups that used them from the read set.
+    /// A full scan is due. Removes the lookups that used marks from the read set.
     pub(super) fn need_full_scan(self, command: &Command, now: Micros, read_set: &mut ReadSet) -> bool {
         let now = micros(now);
         // A future instant was stored before the clock was set back.
@@ -66,8 +62,8 @@ impl LowMarks {
         is_full_scan
     }
 
-    /// Lowers the marks to the tasks that a command has made ready. Locks the marks in the order of
-    /// kinds and priorities, after all other rows.
+    /// To the tasks that a command has made ready. Locks the marks in the order of kinds and
+    /// priorities, after all other rows.
     pub(super) fn lower(self, start: &TransactionStart, written: &Written) -> Option<Query> {
         if !self.exist() {
             return None;
@@ -87,7 +83,7 @@ impl LowMarks {
         Some(with_first_dues(Query::new(sql).with(start.number, Type::INT8), &first_dues))
     }
 
-    /// Statements that update the marks after a poll under the exclusive lock.
+    /// Requires a poll under the exclusive lock.
     pub(super) fn after_step(
         self,
         start: &TransactionStart,
@@ -114,8 +110,8 @@ impl LowMarks {
     }
 }
 
-/// Raises the marks to the first ready task of a lookup, or near the clock if the lookup found all.
-/// The result of a full scan is exact, and may also lower a mark.
+/// To the first ready task, or near the clock if the lookup found all. The result of a full scan is
+/// exact, and may also lower a mark.
 fn raise(start: &TransactionStart, is_full_scan: bool, result: ReadyResult<'_>) -> Query {
     let sql = "UPDATE interval_queue_task_low_mark AS f \
                SET due = CASE WHEN $6 THEN n.due ELSE greatest(f.due, n.due) END, \
@@ -137,8 +133,8 @@ fn raise(start: &TransactionStart, is_full_scan: bool, result: ReadyResult<'_>) 
     with_kinds(query, result.kinds, result.at_least)
 }
 
-/// Creates the marks for all kinds and priorities of the tasks that maintenance has leased or
-/// ended, if there are enough dead rows. The next full scan raises them.
+/// For the tasks that maintenance has leased or ended, if there are enough dead rows. The next full
+/// scan raises them.
 fn create(queue: i64, written: &Written) -> Option<Query> {
     let first_dues =
         first_dues(written.after().filter(|task| task.state == State::Leased || task.state.is_ended()));
@@ -151,7 +147,6 @@ fn create(queue: i64, written: &Written) -> Option<Query> {
     (!first_dues.is_empty()).then(|| with_first_dues(Query::new(sql).with(queue, Type::INT8), &first_dues))
 }
 
-/// Adds the column with the last full scan to the query of the queue's row.
 pub(super) fn with_column(command: &Command, query: impl FnOnce(&str) -> Query) -> Query {
     match command {
         Command::Add(_) | Command::Read(_) => query("NULL::bigint"),
@@ -165,7 +160,6 @@ fn with_kinds(query: Query, kinds: &[Kind], at_least: Option<i32>) -> Query {
     query.with(kinds, Type::TEXT_ARRAY).with(i64::from(at_least.unwrap_or(i32::MIN)), Type::INT8)
 }
 
-/// The first `due` of some tasks, by kind and priority.
 type FirstDues<'t> = BTreeMap<(&'t Kind, i32), i64>;
 
 fn first_dues<'t>(tasks: impl Iterator<Item = &'t Task>) -> FirstDues<'t> {

@@ -37,15 +37,15 @@ use crate::{
     store::{Failure, MAX_ATTEMPTS, RetryAction, Tables, quoted},
 };
 
-/// Maximum attempts for a command that stored nothing. If many processes add a task with the same
-/// unique name, one succeeds; a retry of the others may fail a second time.
+/// Requires that the command stored nothing. If many processes add a task with the same unique
+/// name, one succeeds; a retry of the others may fail a second time.
 const MAX_TRIES: u32 = 6;
 
-/// Created last: while all indexes are small they have the same costs, and the server prefers the newest.
+/// Created last: while all indexes are small they have the same costs, and the server prefers the
+/// newest.
 const PRIMARY_KEY: &str = "DO $$ BEGIN ALTER TABLE interval_queue_task ADD PRIMARY KEY (queue, id); \
                            EXCEPTION WHEN invalid_table_definition THEN NULL; END $$;\n";
 
-/// The tables of tasks.
 pub(crate) const TASKS: Component = Component {
     name: "interval_queue_task",
     first: 5,
@@ -122,13 +122,13 @@ impl PostgresTasks {
         self.store.schema()
     }
 
-    /// The time of a test's clock. `None`: use the server's clock.
+    /// `None`: use the server's clock.
     fn clock(&self) -> Option<Micros> {
         self.clock.as_ref().map(|clock| clock())
     }
 
-    /// The settings of a transaction. They disable plans that scan a whole table, which the server
-    /// would choose now and then, and JIT compilation, which takes longer than the query.
+    /// Disables plans that scan a whole table, which the server would choose now and then, and JIT
+    /// compilation, which takes longer than the query.
     fn settings(&self, command: &Command) -> String {
         let lock_timeout = match command {
             // A poll that waits for a lock must not cost its worker the lease.
@@ -221,7 +221,7 @@ impl PostgresTasks {
         on.finish(names)
     }
 
-    /// The reply to a read if there are no tables.
+    /// There are no tables.
     fn read_nothing(&self, command: &Command) -> Result<Reply, StateError> {
         let mut read_set = ReadSet::default();
         read_set.insert(Lookup::one(Target::Queue), LookupResult::Queue(None));
@@ -233,7 +233,7 @@ impl PostgresTasks {
     }
 }
 
-/// Whether the command repeats the same statements, with conditions that allow only one plan.
+/// The command repeats its statements, whose conditions allow only one plan.
 fn is_usual(command: &Command) -> bool {
     matches!(command, Command::Step(_) | Command::Add(_))
 }
@@ -276,7 +276,6 @@ impl TaskStore for PostgresTasks {
         rows.iter().map(named).collect()
     }
 
-    /// All watchers of a store share one connection, open only while somebody watches.
     async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
         self.store.watch_tasks(queue.as_str()).await
     }

@@ -1,6 +1,6 @@
 //! Notifies watchers after the commit and in a separate transaction, since notifications make
 //! commits wait for one another. After a quiet period, the first notification follows its commit in
-//! the same message. Later notifications are batched.
+//! the same message. Later ones are batched.
 
 use std::{
     collections::BTreeSet,
@@ -13,10 +13,8 @@ use interval_queue_contract::QueueName;
 
 use crate::PostgresStore;
 
-/// Notifications within this time are sent together.
 const BATCH_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Sends and batches notifications.
 #[derive(Clone)]
 pub(super) struct Notifier {
     store: PostgresStore,
@@ -26,7 +24,7 @@ pub(super) struct Notifier {
 #[derive(Default)]
 struct PendingNotifications {
     queues: BTreeSet<String>,
-    /// Whether a task will send the pending notifications.
+    /// A task will send the pending notifications.
     is_scheduled: bool,
 }
 
@@ -43,14 +41,13 @@ impl Notifier {
         is_first.then(|| self.store.notification_sql(&[queue.as_str().to_owned()]))
     }
 
-    /// Adds a queue to the next batch.
     pub(super) fn notify_later(&self, queue: &QueueName) {
         let mut pending = self.pending();
         pending.queues.insert(queue.as_str().to_owned());
         self.begin(&mut pending);
     }
 
-    /// Starts a batch, unless there is one. Returns whether it was started.
+    /// Returns false if a batch had been started.
     fn begin(&self, pending: &mut PendingNotifications) -> bool {
         if pending.is_scheduled {
             return false;

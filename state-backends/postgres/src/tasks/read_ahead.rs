@@ -1,4 +1,4 @@
-//! Read-ahead: the lookups that a command is expected to need, so that most commands need no second
+//! Read-ahead: the lookups that a command probably needs, so that most commands need no second
 //! round of reads.
 
 use std::{
@@ -18,44 +18,42 @@ use super::{
     view::{Lookup, Selection, Target},
 };
 
-/// Minimum number of scheduled and added tasks to read for a poll that may admit tasks.
+/// Rows to read for a poll that may admit tasks.
 const MIN_ADMITTED: u32 = MAINTENANCE_BUDGET / BUDGET_PART;
-/// Allowance for a delay between the estimated clock and the start of the transaction.
+/// For a delay between the estimated clock and the start of the transaction.
 const CLOCK_MARGIN: Micros = Micros::from_millis(50);
-/// After a failed attempt under the shared lock, this many polls use the exclusive lock.
+/// After a failed attempt under the shared lock.
 const EXCLUSIVE_STEPS: u32 = 16;
 
-/// A cached row of a queue, as of the last command of this handle.
+/// As of the last command of this handle.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueHeader {
     pub(super) number: i64,
-    /// When the next maintenance is due, on the server's clock.
+    /// An instant of the server's clock.
     maintenance_at: Micros,
     now: Micros,
     read: tokio::time::Instant,
     keep: Keep,
-    /// Whether polls may run under the shared lock: there is no limit, and no maintenance is due.
+    /// There is no limit, and no maintenance is due.
     is_shareable: bool,
-    /// Whether the last poll found fewer tasks than it wanted.
+    /// The last poll found fewer tasks than it wanted.
     is_idle: bool,
     exclusive_steps: u32,
-    /// Whether the queue has [low-water marks](super::low_marks).
+    /// See [low-water marks](super::low_marks).
     pub(super) has_low_marks: bool,
 }
 
 impl QueueHeader {
-    /// Estimate of the server's clock.
+    /// Estimates the server's clock.
     pub(super) fn now(&self, clock: Option<Micros>) -> Micros {
         clock.unwrap_or_else(|| self.now + Micros::from_duration(self.read.elapsed()))
     }
 
-    /// Whether the cached row lets polls run under the shared lock.
     fn allows_sharing(&self, clock: Option<Micros>) -> bool {
         self.is_shareable && self.now(clock) < self.maintenance_at
     }
 }
 
-/// The cached rows of the queues of this handle.
 #[derive(Clone, Debug, Default)]
 pub(super) struct QueueHeaders(Arc<Mutex<HashMap<QueueName, QueueHeader>>>);
 
@@ -72,7 +70,6 @@ impl QueueHeaders {
         _ = self.with(|headers| headers.remove(name));
     }
 
-    /// Caches the row of a queue.
     #[allow(clippy::disallowed_methods, reason = "measures the age of a reading of the server's clock")]
     pub(super) fn note(&self, name: &QueueName, number: i64, queue: &Queue, now: Micros) {
         self.with(|headers| {
@@ -110,8 +107,7 @@ impl QueueHeaders {
         });
     }
 
-    /// A poll failed under the shared lock. Has no effect if maintenance is due: later polls may
-    /// succeed.
+    /// Has no effect if maintenance is due: later polls may succeed.
     pub(super) fn prefer_exclusive(&self, name: &QueueName, clock: Option<Micros>) {
         self.with(|headers| {
             if let Some(header) = headers.get_mut(name).filter(|header| header.allows_sharing(clock)) {
@@ -120,7 +116,7 @@ impl QueueHeaders {
         });
     }
 
-    /// Whether a poll may try the shared lock: it probably touches only its own rows.
+    /// The poll probably touches only its own rows.
     pub(super) fn may_share(&self, name: &QueueName, step: &Step, clock: Option<Micros>) -> bool {
         self.with(|headers| {
             let Some(header) = headers.get_mut(name) else { return false };
@@ -134,7 +130,7 @@ impl QueueHeaders {
     }
 }
 
-/// The expected lookups of a command. A poll under the shared lock does no maintenance.
+/// A poll under the shared lock does no maintenance.
 pub(super) fn lookups(
     command: &Command,
     mode: Mode,
@@ -185,7 +181,7 @@ pub(super) fn lookups(
     }
 }
 
-/// The lookups of a selection. The counts exclude kinds and states without tasks.
+/// The counts exclude kinds and states without tasks.
 fn selected(selector: &Selector, after: Cursor, limit: u32) -> Vec<Lookup> {
     let after = selector.begin(after);
     let selection = Selection { selector: selector.clone(), after };
@@ -234,7 +230,7 @@ fn step_lookups(step: &Step, header: &QueueHeader, until: Micros, is_maintenance
         Some(_) => MAX_HELD,
         None => u32::try_from(step.complete.len()).unwrap_or(MAX_HELD) + 1,
     };
-    // A worker that is given tasks needs no list of the tasks that it holds.
+    // The list of held tasks is for workers that get none.
     if step.want == 0 || step.held.is_some() || header.is_idle {
         lookups.push(Lookup::look::<index::Leased>(&(step.worker,), None, held));
     }

@@ -23,25 +23,23 @@ use super::{
 };
 use crate::store::{Failure, PooledConnection, Query, begin_at, literal};
 
-/// Maximum read rounds per command. Each round fetches all rows reported missing.
+/// Each round fetches all rows reported missing.
 const MAX_READ_ROUNDS: usize = 400;
 
-/// The kind of transaction that a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Reads one snapshot.
     Read,
     /// Inserts tasks, without a lock on the queue.
     Add,
-    /// Runs concurrently with other shared transactions: writes only rows that it has locked, and
-    /// no row that the others read.
+    /// Concurrent with other shared transactions: writes only rows that it has locked, and no row
+    /// that the others read.
     Shared,
     /// Excludes all shared and exclusive transactions of the queue.
     Exclusive,
 }
 
 impl Mode {
-    /// SQL that begins the transaction.
     pub(super) fn beginning(self) -> String {
         begin_at(match self {
             Self::Read => "REPEATABLE READ, READ ONLY",
@@ -50,11 +48,10 @@ impl Mode {
     }
 }
 
-/// The outcome of an attempt.
 pub(super) enum Attempt {
     /// The reply or the rejection, and whether watchers must still be notified.
     Done(Result<Reply, StateError>, bool),
-    /// The command needs the exclusive lock. Nothing was written.
+    /// Nothing was written.
     NeedsExclusive,
     /// Another process has created the queue in the meantime. Nothing was written.
     Retry,
@@ -66,7 +63,7 @@ pub(super) struct TransactionStart {
     pub(super) now: Micros,
     pub(super) ageing: Micros,
     low_marks: LowMarks,
-    /// The server process of the transaction, if statements may be prepared there.
+    /// The server process, if statements may be prepared there.
     process: Option<i32>,
 }
 
@@ -80,7 +77,6 @@ impl PostgresTasks {
         }
     }
 
-    /// Runs a command, or reports that it needs another mode.
     pub(super) async fn attempt(
         &self,
         on: &PooledConnection,
@@ -103,7 +99,8 @@ impl PostgresTasks {
         let (reply, written) = match decided {
             Some((Ok(reply), written)) => (reply, written),
             Some((Err(refused), _)) => {
-                // The caller's next command finds no lock of this one: ended tasks are forgotten past locked rows.
+                // The caller's next command must find no lock of this one, since maintenance skips
+                // locked rows.
                 on.round_trip(on.batch_execute("ROLLBACK")).await?;
                 return Ok(Attempt::Done(Err(refused), false));
             }
@@ -144,7 +141,7 @@ impl PostgresTasks {
         Ok(Attempt::Done(Ok(reply), is_notification_pending))
     }
 
-    /// Begins a transaction, locks the queue, and reads ahead, in one round trip.
+    /// One round trip begins, locks the queue, and reads ahead.
     async fn begin(
         &self,
         on: &PooledConnection,
@@ -162,7 +159,7 @@ impl PostgresTasks {
             Mode::Read | Mode::Add => None,
         };
         let lock = match (lock, header) {
-            // If the number of the queue is cached, the statement with the settings also takes the
+            // With a cached number of the queue, the statement with the settings also takes the
             // lock.
             (Some(lock), Some(header)) => {
                 let lock =
@@ -226,7 +223,7 @@ impl PostgresTasks {
         Ok(start)
     }
 
-    /// Reads the row of a queue and the clock, after the lock was taken.
+    /// Also reads the clock. Requires the lock.
     pub(super) fn start_query(queue: &QueueName, command: &Command) -> Query {
         low_marks::with_column(command, |low_marks| {
             let sql = format!(
@@ -267,8 +264,8 @@ impl PostgresTasks {
         Ok(TransactionStart { number: number.unwrap_or(0), now, ageing, low_marks, process: None })
     }
 
-    /// Applies the rules, and reads missing rows, until nothing is missing. `None`: rows are
-    /// missing that cannot be read in this mode.
+    /// Alternates rules and reads until nothing is missing. `None`: rows are missing that cannot be
+    /// read in this mode.
     async fn decide(
         &self,
         on: &PooledConnection,
@@ -299,7 +296,7 @@ impl PostgresTasks {
         Err(StateError::new(StateErrorKind::Unsupported, text).into())
     }
 
-    /// The statements to store. `None`: another process has created the queue in the meantime.
+    /// `None`: another process has created the queue in the meantime.
     async fn statements(
         &self,
         on: &PooledConnection,
@@ -333,13 +330,11 @@ impl PostgresTasks {
     }
 }
 
-/// Ends the transaction without storing anything.
 fn rolled_back(on: &PooledConnection, attempt: Attempt) -> Attempt {
     on.end("ROLLBACK");
     attempt
 }
 
-/// Runs all lookups at once, with prepared statements if there are any.
 async fn fetch_all(
     on: &PooledConnection,
     lookup_queries: &[LookupQuery],
@@ -358,7 +353,7 @@ fn locks(mode: Mode, command: &Command) -> Locks {
     }
 }
 
-/// Whether a poll under the shared lock may run this lookup late: it needs no further locks.
+/// The lookup needs no further locks.
 fn is_safe_when_shared(lookup: &Lookup) -> bool {
     let target = &lookup.target;
     let is_of_worker = target.is_of::<index::Leased>() || target.is_of::<index::ToStop>();
@@ -375,9 +370,9 @@ fn is_safe_when_shared(lookup: &Lookup) -> bool {
         )
 }
 
-/// Whether a poll may commit under the shared lock. It must have written only rows that it has
-/// locked, and no task with a key, which other transactions may read. It must also have got all
-/// tasks that it wanted: missing tasks may be locked by others.
+/// Whether a poll may commit under the shared lock: it has written only rows that it has locked,
+/// and no task with a key, which others may read; and it has got all tasks that it wanted, since
+/// missing ones may be locked by others.
 fn writes_only_locked(step: &Step, reply: &Reply, written: &Written, read_set: &ReadSet) -> bool {
     let Reply::Stepped(stepped) = reply else { return false };
     let mut locked: HashSet<TaskId> = step.complete.iter().map(|completion| completion.id).collect();

@@ -1,5 +1,5 @@
-//! Adds and completes tasks within a transaction of the application, by the SQL functions of the
-//! migration: see "Adding tasks in SQL" and "Completing runs in SQL" there.
+//! Adds and completes tasks within a transaction of the application, by SQL functions: see "Adding
+//! tasks in SQL" and "Completing runs in SQL" in the migration.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -133,8 +133,7 @@ impl PostgresTasks {
         completed.map(|_| Completed::new(completion, state)).map_err(call_error)
     }
 
-    /// Calls an SQL function in a savepoint. Arguments are texts with the types that it takes. Returns
-    /// its result as text.
+    /// Runs in a savepoint. Arguments are texts with the types that the function takes.
     async fn call(
         &self,
         transaction: &Transaction<'_>,
@@ -167,7 +166,7 @@ impl PostgresTasks {
     }
 }
 
-/// A task as an argument of `interval_queue_task_add_all`.
+/// The argument of `interval_queue_task_add_all`.
 #[derive(Serialize)]
 struct StatedTask<'t> {
     kind: &'t str,

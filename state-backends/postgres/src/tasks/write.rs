@@ -1,5 +1,4 @@
-//! SQL for everything the rules have written: one statement for all rows with the same changed
-//! columns.
+//! SQL for all written rows: one statement for all rows with the same changed columns.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::LazyLock};
 
@@ -17,15 +16,14 @@ use super::{
 };
 use crate::store::Query;
 
-/// The highest bits of a mask, above the bits of the columns.
+/// Bits above those of the columns.
 const PAYLOAD: u64 = 1 << 61;
 const RESULT: u64 = 1 << 62;
 const LOG: u64 = 1 << 63;
 
-/// Maximum number of rows of counts that are added up at once.
 const MAX_FOLDED_ROWS: u32 = 5_000;
 
-/// Some columns of some rows of one table.
+/// Columns of rows of one table.
 struct Rows {
     columns: Vec<(&'static str, Kind, Values)>,
 }
@@ -46,7 +44,7 @@ impl Rows {
         self
     }
 
-    /// The expression `unnest(…) AS n (…)`, and the names of the columns.
+    /// `unnest(…) AS n (…)`, and the names of the columns.
     fn from(&self) -> (String, Vec<&'static str>) {
         let lists: Vec<String> = self
             .columns
@@ -69,7 +67,6 @@ impl Rows {
             .fold(query, |query, (_, kind, values)| query.with_boxed(values, list(kind).1))
     }
 
-    /// Inserts the rows.
     fn insert(self, queue: i64, table: &str) -> Query {
         self.insert_or(queue, table, "")
     }
@@ -83,7 +80,7 @@ impl Rows {
         )
     }
 
-    /// Inserts the rows, or updates existing ones. The first column is the key.
+    /// The first column is the key.
     fn upsert(self, queue: i64, table: &str) -> Query {
         let mut names = self.columns.iter().map(|&(name, ..)| name);
         let key = names.next().unwrap_or_default();
@@ -92,7 +89,7 @@ impl Rows {
         self.insert_or(queue, table, &conflict)
     }
 
-    /// Updates rows. The first `keys` columns are the key.
+    /// The first `keys` columns are the key.
     fn update(self, queue: i64, table: &str, keys: usize) -> Query {
         let (from, names) = self.from();
         let set: Vec<String> = names
@@ -105,7 +102,7 @@ impl Rows {
         self.query(queue, format!("UPDATE {table} AS t SET {set} FROM {from}, {rows}{ROW_CONDITION}"))
     }
 
-    /// Deletes rows. All columns are the key.
+    /// All columns are the key.
     fn delete(self, queue: i64, table: &str) -> Query {
         let (from, names) = self.from();
         let rows = matching_row(table, names.iter());
@@ -116,16 +113,15 @@ impl Rows {
 /// The end of a statement that writes the rows of [`matching_row`].
 const ROW_CONDITION: &str = " WHERE t.ctid = r.ctid";
 
-/// Finds the row `r` of each `n` by these columns. The server might run a join as a scan of the
-/// table while it is small, and keep that plan. A row that somebody changes by hand between this
-/// and the write is skipped: unless the rows were locked before, they must be [`counted`].
+/// The row `r` of each `n`. The server might run a join as a scan of the table while it is small,
+/// and keep that plan. A row that somebody changes by hand between this and the write is skipped:
+/// unless the rows were locked before, they must be [`counted`].
 fn matching_row<'n>(table: &str, names: impl Iterator<Item = &'n &'static str>) -> String {
     let same: Vec<String> = names.map(|name| format!("r.{name} = n.{name}")).collect();
     let same = same.join(" AND ");
     format!("LATERAL (SELECT r.ctid FROM {table} AS r WHERE r.queue = $1 AND {same} OFFSET 0) AS r")
 }
 
-/// All statements except the one that creates a queue.
 pub(super) fn statements(queue: i64, written: &Written, folds: bool) -> Vec<Query> {
     let mut all = Vec::new();
     tasks(queue, written, &mut all);
@@ -170,7 +166,6 @@ pub(super) fn counted(statement: Query) -> Query {
     Query { sql: sql.into(), ..statement }
 }
 
-/// Combines statements into one.
 pub(super) fn at_once(statements: Vec<Query>) -> Query {
     Query::fused(statements, |mut texts| {
         let last = texts.pop().unwrap_or_default();
@@ -180,7 +175,7 @@ pub(super) fn at_once(statements: Vec<Query>) -> Query {
     })
 }
 
-/// Creates a queue unless it exists, and returns its number.
+/// Returns the number; no row if the queue exists.
 pub(super) fn make_queue(name: &str, queue: &Queue) -> Query {
     let values: Vec<String> =
         Queue::COLUMNS.iter().zip(2..).map(|(it, n)| format!("${n}{}", cast(it.kind))).collect();
@@ -250,13 +245,13 @@ fn tasks(queue: i64, written: &Written, all: &mut Vec<Query>) {
         all.push(changed_tasks(written, mask, &ids).update(queue, Task::TABLE, 1));
     }
     if !new.is_empty() {
-        // Stored in the order in which they are leased and read.
+        // In the order in which tasks are leased and read.
         new.sort_by_key(|task| task.order());
         all.push(new_tasks(written, &new).insert(queue, Task::TABLE));
     }
 }
 
-/// The bits of the written bodies: payload, result and log.
+/// Payload, result and log.
 fn bodies(written: &Written, id: TaskId) -> u64 {
     let payload = if written.payloads.contains_key(&id) { PAYLOAD } else { 0 };
     let result = if written.results.contains_key(&id) { RESULT } else { 0 };
@@ -290,7 +285,7 @@ fn changed_tasks(written: &Written, mask: u64, ids: &[TaskId]) -> Rows {
     rows
 }
 
-/// A task whose columns all have the table's defaults.
+/// All columns have the table's defaults.
 static BLANK: LazyLock<Task> = LazyLock::new(|| Task::bare(TaskId::FIRST));
 
 /// Columns without a default.
@@ -340,7 +335,6 @@ fn edges(queue: i64, written: &Written, all: &mut Vec<Query>) {
     }
 }
 
-/// The values of a column for some rows.
 macro_rules! column {
     ($rows:ident, $row:ident => $value:expr) => {
         $rows.iter().map(|$row| $value).collect::<Vec<_>>()
@@ -374,7 +368,7 @@ pub(super) fn events(queue: i64, written: &Written, is_locked: bool) -> Vec<Quer
     all
 }
 
-/// Inserts counts as a row of their own, so that no command waits for another.
+/// Inserts rows of their own, so that no command waits for another.
 fn counts(queue: i64, written: &Written, all: &mut Vec<Query>) {
     let counts = written.counts.iter().filter(|&(_, &more)| more != 0);
     let counts = counts.map(|((kind, counted), &more)| (kind, counted.as_str().to_owned(), more));
@@ -409,8 +403,7 @@ fn counts(queue: i64, written: &Written, all: &mut Vec<Query>) {
     all.push(query);
 }
 
-/// Adds up counts of finished commands. Runs in one transaction at a time. Uncommitted counts are
-/// left to the next.
+/// Runs in one transaction at a time. Uncommitted counts are left to the next.
 static FOLD: LazyLock<String> = LazyLock::new(|| {
     format!(
         "WITH gone AS (DELETE FROM interval_queue_task_counted AS c WHERE c.queue = $1 AND c.number = ANY (ARRAY(\

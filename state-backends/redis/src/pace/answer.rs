@@ -39,7 +39,7 @@ impl Answer<'_> {
         Ok(f64::from_le_bytes(*bytes))
     }
 
-    /// The next number. Negative: `None`. All others are integers of at most 2⁵³ − 1.
+    /// Negative: `None`. All others are integers of at most 2⁵³ − 1.
     fn optional(&mut self) -> Result<Option<u64>, StateError> {
         let double = self.double()?;
         // The conversion saturates at both ends and drops a fraction.
@@ -86,7 +86,6 @@ impl Answer<'_> {
         Ok(memory)
     }
 
-    /// A count of at most `most`.
     fn count(&mut self, most: usize) -> Result<usize, StateError> {
         usize::try_from(self.number()?).ok().filter(|&count| count <= most).ok_or_else(nonsense)
     }
@@ -121,8 +120,7 @@ impl Answer<'_> {
         Ok(Stepped { memory, taken, grants, wait, present: present == 1 })
     }
 
-    /// Pairs the slots of the script with their tickets: the first of the tickets asked for, then
-    /// those just taken.
+    /// Slots belong to the first of the tickets asked for, then to those just taken.
     fn grants(&mut self, step: &Step, taken: Option<Taken>) -> Result<Vec<Grant>, StateError> {
         let weights = step.take.as_ref().map_or(0, |take| take.weights.len());
         let new = taken
@@ -158,7 +156,6 @@ impl Answer<'_> {
         Ok(Changed { memory, before: Some(Settings { rates, max_running }) })
     }
 
-    /// The record, the instant of the read, and the step back of the clock.
     fn record(mut self) -> Result<(Micros, Record, Micros), StateError> {
         let at = self.number()?;
         let first = self.meter()?;
@@ -177,7 +174,6 @@ impl Answer<'_> {
         Ok((Micros::new(at), record, Micros::new(back)))
     }
 
-    /// A stored presence without its label.
     fn presence(&mut self) -> Result<Presence, StateError> {
         let head = self.optional()?.map(Ticket::new);
         let [running, expires_at, sequence, request, first, count, weight] = self.numbers()?;
@@ -204,12 +200,12 @@ fn small(number: u64) -> Result<u32, StateError> {
     number.try_into().map_err(|_| nonsense())
 }
 
-/// The running limit; 0: unlimited.
+/// 0: unlimited.
 fn limit(number: u64) -> Result<Option<u32>, StateError> {
     Ok(Some(small(number)?).filter(|&limit| limit > 0))
 }
 
-/// The reason that a ticket waits. `None`: it need not wait.
+/// `None`: it need not wait.
 fn reason(words: &str, behind: Ticket) -> Result<Option<WaitReason>, StateError> {
     Ok(Some(match words {
         "" => return Ok(None),
@@ -224,7 +220,7 @@ fn reason(words: &str, behind: Ticket) -> Result<Option<WaitReason>, StateError>
     }))
 }
 
-/// The answer to a read, without its status.
+/// The answer has no status.
 fn snapshot(words: &[Vec<u8>]) -> Result<Option<Snapshot>, StateError> {
     let Some((numbers, words)) = words.split_first() else {
         return Ok(None);
@@ -249,7 +245,6 @@ fn snapshot(words: &[Vec<u8>]) -> Result<Option<Snapshot>, StateError> {
     Ok(Some(Snapshot { at, record }))
 }
 
-/// Text between or after the numbers.
 fn text(bytes: &[u8]) -> Result<&str, StateError> {
     std::str::from_utf8(bytes).map_err(not_readable)
 }

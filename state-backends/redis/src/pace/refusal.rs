@@ -6,7 +6,7 @@ use interval_queue_contract::{
     rules::{self, Reading},
 };
 
-/// The error of a refusal: its kind, then details. `None`: no such refusal.
+/// `None`: no such refusal.
 pub(super) fn read(words: &[String], command: &Command) -> Option<StateError> {
     let (kind, details) = words.split_first()?;
     let detail =
@@ -34,8 +34,7 @@ pub(super) fn read(words: &[String], command: &Command) -> Option<StateError> {
     Some(StateError::new(kind, message))
 }
 
-/// The error of a rule. The rule is run on a record with the relevant fields, so that its text
-/// exists once.
+/// Runs the rule on a record with the relevant fields, so that its text exists once.
 fn of_a_rule(kind: &str, details: &[u64], command: &Command) -> Option<StateError> {
     let record = |rates, max_running| Record::new(Settings { rates, max_running });
     let any = Rates::every(Micros::new(1));
@@ -68,7 +67,7 @@ fn of_a_rule(kind: &str, details: &[u64], command: &Command) -> Option<StateErro
     rules::apply(&mut record, &Reading::of_clock(now), command).err()
 }
 
-/// The error of a queue that these shards use, each an id and a label.
+/// Each shard is an id and a label.
 fn in_use(shards: &[String], command: &Command) -> Option<StateError> {
     let mut record = Record::new(Settings { rates: Rates::every(Micros::new(1)), max_running: None });
     for shard in shards.chunks(2) {

@@ -7,7 +7,7 @@ use interval_queue_contract::{
     StateError, StateErrorKind, Step, Ticket,
 };
 
-/// No ticket. 0 is a ticket.
+/// 0 is a ticket.
 const NONE: i64 = -1;
 
 /// The arguments after the name of the server: packed numbers, then words.
@@ -36,7 +36,7 @@ pub fn arguments(command: &Command, idle_expiry: Duration) -> Result<Vec<Cow<'_,
     Ok([Cow::Owned(numbers)].into_iter().chain(words).collect())
 }
 
-/// The fixed numbers of a command, and its lists of numbers.
+/// Fixed numbers, and lists of numbers.
 type Numbers = (Vec<i64>, Vec<i64>);
 
 fn memory(memory: &Memory) -> Result<Vec<i64>, InvalidInput> {
@@ -93,8 +93,8 @@ fn step(step: &Step) -> Result<Numbers, StateError> {
     Ok((numbers, asks.chain(weights.iter().copied().map(i64::from)).collect()))
 }
 
-/// The running limit, the hold or idle time, and the rates; the change, and the policy for an
-/// existing queue.
+/// Numbers: the running limit, the hold or idle time, the rates. Words: the change, and the policy
+/// for an existing queue.
 fn change(change: Change) -> Result<(Numbers, [&'static str; 2]), StateError> {
     let (verb, policy, rates, limit, hold) = match change {
         Change::Open { rates, max_running, on_existing } => {
@@ -133,7 +133,6 @@ fn policy(on_existing: OnExisting) -> Result<&'static str, StateError> {
     })
 }
 
-/// The queues to delete, and their minimum idle time.
 fn deletion(deletion: Deletion) -> Result<(&'static str, Option<Micros>), StateError> {
     Ok(match deletion {
         Deletion::Unused => ("unused", None),
@@ -151,7 +150,6 @@ fn ticket(ticket: Ticket) -> i64 {
     ticket.get() as i64
 }
 
-/// A number that Lua represents exactly.
 fn exact(what: &str, value: u64) -> Result<i64, InvalidInput> {
     let most = Micros::MAX.get();
     if value > most {
@@ -160,7 +158,7 @@ fn exact(what: &str, value: u64) -> Result<i64, InvalidInput> {
     Ok(value as i64)
 }
 
-/// The error for an addition of a later version of the contract.
+/// For additions of later versions of the contract.
 fn unknown(what: &str) -> StateError {
     StateError::new(
         StateErrorKind::Unsupported,

@@ -1,12 +1,11 @@
--- The script of a queue. It carries out a step of a shard, a change for all shards, or a read, and
--- implements the rules of the contract, whose files it names below (rules/*.rs).
+-- The script of a queue: a step of a shard, a change for all shards, or a read, by the rules of the
+-- contract, whose files it names below (rules/*.rs).
 --
--- It is one chunk whose parts share their locals, since each run pays for every function that it
--- defines.
+-- One chunk whose parts share their locals: each run pays for every function that it defines.
 -- luacheck: std lua51, read globals KEYS ARGV redis struct, max line length 120
 
--- Arithmetic of microseconds and tickets: integers from 0 to 2^53 - 1 that saturate at both ends,
--- as in Rust. A sum or product beyond may be rounded, but never below the end.
+-- Microseconds and tickets: integers from 0 to 2^53 - 1 that saturate at both ends, as in Rust. A
+-- result beyond may be rounded, but never below the end.
 local min, max = math.min, math.max
 
 local function add(a, b)
@@ -23,44 +22,44 @@ local function mul(a, b)
   return product < 2^53 and product or 2^53 - 1
 end
 
--- The storage of a queue: two keys in one hash slot.
+-- Two keys in one hash slot.
 --
--- QUEUE is a hash. Field '' is the record; each other field is the presence of the shard with that
--- id. INDEX is a sorted set of the presences. Below zero, each shard is listed by the end of its
--- lease, as its id after a blank, the next end closest to zero. Above zero, each shard with a head
--- is listed by that head. One command moves a shard in both, and the lowest head follows as many
+-- QUEUE is a hash: field '' is the record, each other field the presence of the shard with that id.
+-- INDEX is a sorted set of the presences. Below zero, each shard is listed by the end of its lease,
+-- as its id after a blank, the next end closest to zero. Above zero, each shard with a head is
+-- listed by that head. One command moves a shard in both, and the lowest head follows as many
 -- leases as there are shards.
 --
 -- Numbers are packed as doubles: text would cost more than all else here.
 local QUEUE, INDEX = KEYS[1], KEYS[2]
 local VERSION = 3
--- The version and the numbers below, followed by the meters except the first (each an interval, a
--- burst and a `tat`) and the incarnation as text.
+-- The version and the numbers below; the meters except the first (interval, burst, `tat`); the
+-- incarnation as text.
 local RECORD, RECORD_SIZE = '<dddddddddddddddddddddd', 176
 local METER, METER_SIZE = '<ddd', 24
 -- Head (-1: none), running, end of the lease, sequence number, last take (request or 0, first
--- ticket, count), weight of the head, number of remembered grants; followed by these grants (ticket
--- and slot) and the label as text.
+-- ticket, count), weight of the head, number of remembered grants; these grants (ticket and slot);
+-- the label as text.
 local PRESENCE, PRESENCE_SIZE, WEIGHT_AT, GRANTED_AT = '<ddddddddd', 72, 57, 65
 local GRANT, GRANT_SIZE = '<dd', 16
 
 -- ARGV: the name of the server; packed numbers; a shard and its label. A change has '' for the
--- shard, followed by the change and the policy for an existing queue. A read has only the name of
--- the server.
+-- shard, then the change and the policy for an existing queue. A read has only the name of the
+-- server.
 local ME = ARGV[3] or ''
 local IS_STEP, CHANGE, ON_EXISTING = ME ~= '', ME == '' and ARGV[4], ARGV[5]
 
 -- The record. The first meter is separate, since there is rarely another one; `more` is the number
 -- of the others. `max_running` 0: unlimited; `paused` is 0 or 1; `running` and `shards` are the sum
--- and the number of the presences; `heavy` is the number of presences with a head above weight 1.
--- No lease ends before `next_end`. The keys expire at `kept_until`, or never if it is 0.
+-- and the number of the presences; `heavy` counts presences with a head above weight 1. No lease
+-- ends before `next_end`. The keys expire at `kept_until`; 0: never.
 local interval, burst, tat, more, intervals, bursts, tats = 0, 1, 0, 0, {}, {}, {}
 local last_slot, max_running, paused, revision = 0, 0, 0, 0
 local ticket, current, held_until, line_from, gaps_until = 0, 0, 0, 0, 0
 local longest_lead, lifted_at, seen_at, running, shards, heavy, next_end, kept_until = 0, 0, 0, 0, 0, 0, 2^53 - 1, 0
 local incarnation = ''
 
--- A refusal returns a kind and details instead of a packed reply. Nothing has been written then.
+-- A refusal is a kind and details instead of a packed reply. Nothing has been written then.
 local stored = redis.call('HMGET', QUEUE, '', ME)
 local found = stored[1]
 if found then
@@ -115,9 +114,8 @@ else
   redis.call('ZCARD', INDEX)
 end
 
--- Each meter, and all together: meter.rs.
+-- See meter.rs.
 
--- Sets the `tat` of each meter to `change(interval, burst, tat)`.
 local function each(change)
   tat = change(interval, burst, tat)
   for n = 1, more do
@@ -125,12 +123,10 @@ local function each(change)
   end
 end
 
--- The quotient, rounded down.
 local function quotient(a, b)
   return (a - math.fmod(a, b)) / b
 end
 
--- The meters except the first, packed.
 local function pack_more()
   local packed = ''
   for n = 1, more do
@@ -138,10 +134,9 @@ local function pack_more()
   end
   return packed
 end
--- Instant of the last write of the record.
 local written_at = seen_at
 
--- The settings, packed: the running limit, the number of rates, and the rates.
+-- The running limit, the number of rates, and the rates.
 local function pack_settings()
   local packed = struct.pack('<dddd', max_running, more + 1, interval, burst)
   for n = 1, more do
@@ -150,10 +145,9 @@ local function pack_settings()
   return packed
 end
 
--- The store's clock: clock.rs.
+-- See clock.rs.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
--- The step back of the clock, if any.
 local step_back = 0
 if seen_at - now > 1000000 then
   step_back = seen_at - now
@@ -169,8 +163,8 @@ if seen_at < now then
 end
 now = seen_at
 
--- A read changes nothing. It returns the packed instant and numbers of the record, its incarnation,
--- and the id and presence of each shard; only 'ok' if the queue does not exist.
+-- A read returns the packed instant and numbers of the record, its incarnation, and the id and
+-- presence of each shard; only 'ok' if the queue does not exist.
 if not ARGV[2] then
   if not found then
     return { 'ok' }
@@ -192,33 +186,31 @@ if not ARGV[2] then
   return reply
 end
 
--- The request. First the idle expiry, and the sender's memory of the record.
+-- The idle expiry, and the sender's memory of the record.
 local IDLE, memory_at, memory_sequence, memory_ticket, memory_current, memory_revision, memory_max_running,
   memory_paused, memory_held_until, memory_longest_lead, memory_more, memory_interval, memory_burst, memory_tat
--- The numbers of a step: 0: none; -1: no ticket. LOWEST is the first ticket that asks, HIGHEST the
--- highest that the shard holds. LATE_START and LATE_AT are a start that moves the next slot.
+-- A step: 0: none; -1: no ticket. LOWEST is the first ticket that asks, HIGHEST the highest that
+-- the shard holds. LATE_START and LATE_AT are a start that moves the next slot.
 local SEQUENCE, LEASE, LEAD, LATE, RUNNING, GIVEN_UP, THEN, LOWEST, HIGHEST, REQUEST, COUNT, LATE_START, LATE_AT, ASKS,
   WEIGHTS
 local REQUEUE = 1
--- The numbers of a change. LIMIT 0: unlimited; -1: as stored. RATES is the number of rates; 0: as
--- stored. HOLD is also the minimum idle time of a queue to delete.
+-- A change. LIMIT 0: unlimited; -1: as stored. RATES is the number of rates; 0: as stored. HOLD is
+-- also the minimum idle time of a queue to delete.
 local LIMIT, HOLD, RATES
--- The remembered meters start at METERS_AT, except the first, which is among the numbers. They are
--- followed by the asks (ticket and weight) and the weights of the take, or by the rates (interval
--- and burst).
+-- The remembered meters except the first start at METERS_AT. They are followed by the asks (ticket
+-- and weight) and the weights of the take, or by the rates (interval and burst).
 local METERS_AT, FIRST_ASK, RATES_AT
 
--- The stored presence of the shard.
 local known = stored[2]
 local known_head, known_running, known_sequence, last_request, last_first, last_count = -1, 0, math.huge, 0, 0, 0
 local known_weight = 1
--- The slots granted by the reply to the last step, by ticket, if that reply was lost: again.rs.
+-- Slots by ticket that the last reply granted, if it was lost: again.rs.
 local unacknowledged = {}
--- The stored revision, which every change raises.
+-- Every change raises the revision.
 local known_revision = revision
 local is_new_queue, has_rates, is_set = false, nil, nil
 
--- All checks. Nothing has been written yet.
+-- All checks precede all writes.
 if IS_STEP then
   IDLE, SEQUENCE, LEASE, LEAD, LATE, RUNNING, GIVEN_UP, THEN, LOWEST, HIGHEST, REQUEST, COUNT, LATE_START, LATE_AT,
     ASKS, WEIGHTS, memory_at, memory_sequence, memory_ticket, memory_current, memory_revision, memory_max_running,
@@ -293,7 +285,7 @@ else
     return refusal
   end
 
-  -- Deletes the queue: delete.rs. Nothing else of this script runs then.
+  -- Nothing else of this script runs then: delete.rs.
   if CHANGE == 'delete' then
     if not found then
       return { 'not-found' }
@@ -319,22 +311,21 @@ else
     end
     redis.call('DEL', QUEUE, INDEX)
     redis.pcall('PUBLISH', QUEUE .. ':changes', '')
-    -- The reply has the instant and the settings before.
     return struct.pack('<dddddddddddddc0', now, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, pack_settings())
   end
 end
 
--- The server process; '' if this user may not know it. A client names its server, or '?'.
+-- '' if this user may not know the process. A client names its server, or '?'.
 local server = ARGV[1]
 if server == '?' then
   local info = redis.pcall('INFO', 'server')
   server = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or ''
 end
 
--- Sets the rates at `at`, each of `size` bytes. The debt of a meter is carried over in slots; a new
--- meter among others starts with the largest debt. A weight above the burst is owed as it is, by
--- the first meter in any case. The debt counts from the last slot on, or from now if that is later.
--- The next slot does not come before that slot: meter.rs.
+-- Sets the rates at `at`, each of `size` bytes (meter.rs). The debt of a meter is carried over in
+-- slots, counted from the last slot, or from now if that is later; a new meter among others starts
+-- with the largest debt. A weight above the burst is owed as it is, by the first meter in any case.
+-- No slot comes before the last one.
 local function set_rates(at, size, count)
   local old, most, most_yet, from = {}, 1, 1, min(now, last_slot)
   local function owes(i, t, since)
@@ -389,9 +380,8 @@ elseif not found then
   max_running = memory_max_running
 end
 
--- Restores a lost or rewound record from the memories of the shards: loss.rs.
+-- Restores a lost or rewound record from the shards' memories: loss.rs.
 
--- Whether a remembered meter is ahead of the stored one of the same rate.
 local function is_ahead()
   if memory_interval == interval and memory_burst == burst and memory_tat > tat then
     return true
@@ -434,7 +424,7 @@ if restarted or lost then
   ticket, current = max(ticket, memory_ticket), max(current, memory_current)
   longest_lead = max(longest_lead, memory_longest_lead)
   if restarted or not same_clock or memory_at >= lifted_at then
-    -- Upper bound of slots that may have been granted without being reported.
+    -- Bounds the slots that may have been granted without being reported.
     local horizon, granted = add(now, longest_lead), math.huge
     local unseen = sub(horizon, same_clock and memory_at or 0)
     each(function(i, b, t)
@@ -455,7 +445,7 @@ if restarted or lost then
   incarnation = server
 end
 
--- Slots passed while nothing could start and no shard missed them: distances count from now.
+-- After slots passed while nothing could start and no shard missed them, distances count from now.
 -- Earlier use is paid off.
 local function count_slots_from_now()
   local moved = false
@@ -469,11 +459,11 @@ local function count_slots_from_now()
   end
 end
 
--- The running limit: presence.rs. Writes start here.
+-- See presence.rs. Writes start here.
 local limit = max_running > 0 and max_running or math.huge
 
--- Removes the remains of a lost queue. Redis lets a script run when memory is short if its first
--- write is a DEL, so no DEL is sent needlessly.
+-- Redis lets a script run when memory is short if its first write is a DEL, so the DEL of a lost
+-- queue's remains is sent only if needed.
 if not found and redis.call('EXISTS', INDEX) == 1 then
   redis.call('DEL', INDEX)
 end
@@ -495,15 +485,14 @@ if step_back > 0 and shards > 0 then
   end
 end
 
--- The presence to store, whether it is the first one, and the reply, which begins with the sender's
--- new memory.
+-- The reply begins with the sender's new memory.
 local presence, is_new, reply
 if IS_STEP then
-  -- The other shards. Shards whose lease has ended are removed: presence.rs.
+  -- Shards whose lease has ended are removed: presence.rs.
   local my_lease = ' ' .. ME
   local others = known and shards - 1 or shards
 
-  -- The next end of their leases; nil if the index does not have it.
+  -- Nil if the index does not have it.
   local function find_next_end()
     local nearest = redis.call('ZRANGE', INDEX, max(shards - 2, 0), shards - 1, 'WITHSCORES')
     local at = #nearest - 1
@@ -551,7 +540,7 @@ if IS_STEP then
     end
   end
 
-  -- The lowest of their heads, and its shard. Of equal heads, the first shard by id.
+  -- Of equal heads, the first shard by id.
   local first_head, first_shard = math.huge, ''
   if others > 0 then
     local lowest = redis.call('ZRANGE', INDEX, shards, shards + 1, 'WITHSCORES')
@@ -563,20 +552,18 @@ if IS_STEP then
     next_end = 2^53 - 1
   end
 
-  -- The possible slot of a ticket: slot.rs. Parameters are named `asked`, since `ticket` is the
-  -- last ticket taken.
+  -- See slot.rs. Parameters are named `asked`, since `ticket` is the last ticket taken.
 
-  -- Running jobs of all shards, with this shard's and its new grants.
+  -- Of all shards, with this shard's and its new grants.
   local all_running = running - known_running + RUNNING
   -- The interval at which the first ticket asks for a permit to run.
   local poll = max_running > 0 and min(max(interval, 10000), 100000)
 
-  -- The `tat` of the first meter, but at least the end of a hold, which no burst shortens.
+  -- No burst shortens a hold.
   local function held_tat()
     return held_until > 0 and max(tat, add(held_until, mul(interval, burst - 1))) or tat
   end
 
-  -- The earliest slot for a job of this weight.
   local function next_slot(weight)
     local slot = sub(held_tat(), mul(interval, burst - min(weight, burst)))
     for n = 1, more do
@@ -585,8 +572,7 @@ if IS_STEP then
     return slot
   end
 
-  -- The slot of a job of this weight after `slots` jobs of weight 1, with `kept` of each burst
-  -- reserved for others.
+  -- After `slots` jobs of weight 1, with `kept` of each burst reserved for others.
   local function slot_behind(slots, kept, weight)
     local first = next_slot(1)
     local beyond, full = slots + min(kept, burst - 1) + min(weight, burst) - burst, max(held_tat(), first)
@@ -598,8 +584,8 @@ if IS_STEP then
     return slot
   end
 
-  -- The weight of other shards' jobs before a ticket, without one job of each shard whose ticket is
-  -- at least `counted`. Only defined with bursts and jobs above weight 1.
+  -- Of other shards' jobs before a ticket, without one job of each shard whose ticket is at least
+  -- `counted`. Only defined with bursts and jobs above weight 1.
   local bursty = (bursts[more] or burst) > 1
   local weight_before = bursty and heavy > (known_weight > 1 and 1 or 0) and function(asked, counted)
     if asked <= first_head then
@@ -618,7 +604,6 @@ if IS_STEP then
     return sum
   end
 
-  -- The number of other shards that hold a ticket before this one.
   local function rank(asked)
     if asked <= first_head then
       return 0
@@ -627,7 +612,7 @@ if IS_STEP then
     return known_head >= 0 and known_head < asked and before - 1 or before
   end
 
-  -- The slot of an overtaken ticket that was not forgotten. A heavy job does not fit in between.
+  -- Of an overtaken ticket that was not forgotten. A heavy job does not fit in between.
   local function own_slot(asked, weight)
     -- After the last ticket there is no distance to count.
     if asked > current or weight > 1 or burst > 1 or asked < line_from or current == 2^53 - 1 then
@@ -643,21 +628,20 @@ if IS_STEP then
     return slot
   end
 
-  -- The ticket's own slot, whether or not earlier tickets use theirs. Bursts are left to earlier
-  -- heavy jobs.
+  -- Assumes that earlier tickets use their slots. Bursts are left to earlier heavy jobs.
   local function by_distance(asked, weight)
     local kept = weight_before and weight_before(asked, current + 1) or 0
     return slot_behind(asked > current and asked - current - 1 or 0, kept, weight)
   end
 
-  -- The time for earlier tickets to notice that a job may run again, if only one may.
+  -- Earlier tickets need time to notice that a job may run again, if only one may.
   local function courtesy(asked)
     local room = limit - all_running
     return room > 0 and room <= others and room <= rank(asked) and 2 * poll or 0
   end
 
-  -- How early a slot may be granted. A late ticket of another shard comes first, or a shard with a
-  -- longer lead would always be served before it.
+  -- A late ticket of another shard comes first, or a shard with a longer lead would always be
+  -- served before it.
   local function lead_for(asked)
     if first_head <= current and asked > current and not own_slot(first_head, 1) then
       return min(LEAD, 1000)
@@ -665,9 +649,8 @@ if IS_STEP then
     return LEAD
   end
 
-  -- Takes tickets, and grants a leading part of the tickets asked for: step.rs and slot.rs.
-  --
-  -- Records tickets that the shard dropped, and tickets that the record does not know.
+  -- Takes tickets, and grants a leading part of the tickets asked for: step.rs and slot.rs. Tickets
+  -- that the shard dropped, and tickets that the record does not know, are recorded first.
   if HIGHEST > ticket then
     ticket = HIGHEST
   end
@@ -684,7 +667,7 @@ if IS_STEP then
     last_slot = max(last_slot, min(LATE_AT, now))
     line_from = max(line_from, add(current, 1))
   end
-  -- The last take: a new one, or the repeated one.
+  -- A new take, or the repeated one.
   local first, count = 0, 0
   if REQUEST > 0 then
     if REQUEST ~= last_request then
@@ -693,13 +676,12 @@ if IS_STEP then
     end
     first, count = last_first, last_count
   end
-  -- Slots passed while nothing could start and no shard missed them: distances count from now.
   if was_full and all_running < limit then
     count_slots_from_now()
   end
 
-  -- The slot of each granted ticket; the first refused ticket (-1: none), its weight and the
-  -- reason; with bursts, also the grants to remember.
+  -- The slots granted; the first refused ticket (-1: none), its weight and the reason; with bursts,
+  -- also the grants to remember.
   local slots, head, head_weight, refused = {}, -1, 1, nil
   local granted, grants = 0, ''
   local new = count < WEIGHTS and count or WEIGHTS
@@ -769,7 +751,7 @@ if IS_STEP then
     head = (THEN < 0 and count > WEIGHTS) and add(first, WEIGHTS) or THEN
   end
 
-  -- The reason that the lowest remaining ticket waits, and when its shard asks again: wait.rs.
+  -- See wait.rs.
 
   local reason, ask_in = '', -1
   if refused and refused ~= 'missed' then
@@ -808,7 +790,7 @@ if IS_STEP then
     end
     ask_in = min(ask_in, (LEASE - LEASE % 2) / 2)
     if reason ~= 'slot' and next_end <= add(now, ask_in) then
-      -- One after the other: a thousand shards would ask at the same instant. The delay is short,
+      -- One shard after the other, or a thousand would ask at the same instant. The delay is short,
       -- since earlier shards may be dead.
       local delay = mul(min(interval, 1000), max(rank(head) - 1, 0))
       next_end = others > 0 and find_next_end() or 2^53 - 1
@@ -819,8 +801,8 @@ if IS_STEP then
     reason = 'missed'
   end
 
-  -- The presence to store: step.rs. Without a running limit no shard needs to know when a job ends,
-  -- and a short job saves its shard the second command.
+  -- See step.rs. Without a running limit no shard needs to know when a job ends, and a short job
+  -- saves its shard the second command.
   if head >= 0 or RUNNING > 0 or (max_running > 0 and #slots > 0) then
     local ends, runs = add(now, LEASE), min(RUNNING + #slots, 4294967295)
     local weight = head >= 0 and head_weight or 1
@@ -845,7 +827,6 @@ if IS_STEP then
       end
     end
     if is_index_damaged or (known and added > (known_head < 0 and 1 or 0)) then
-      -- Rebuilds the index from the presences.
       local all = redis.call('HGETALL', QUEUE)
       shards, running, heavy, is_new = 1, runs, weight > 1 and 1 or 0, true
       for i = 1, #all, 2 do
@@ -868,9 +849,9 @@ if IS_STEP then
   end
 
   -- The reply: first and number of the tickets taken, whether the shard is present, when it asks
-  -- again (-1: never), the ticket that it waits behind, the number of grants and their slots; then
-  -- the reason, and after a blank the shard that it waits behind. The first slot is always present,
-  -- since there is rarely another one.
+  -- again (-1: never), the ticket that it waits behind, the number of grants and their slots, of
+  -- which the first is always present, since there is rarely another one; the reason, and after a
+  -- blank the shard that it waits behind.
   local further = #slots > 1 and struct.pack('<' .. string.rep('d', #slots - 1), unpack(slots, 2)) or ''
   local behind = 0
   if reason == 'behind' then
@@ -880,8 +861,7 @@ if IS_STEP then
     held_until, longest_lead, shards, more, interval, burst, tat, pack_more(), first, count, presence and 1 or 0,
     ask_in, behind, #slots, slots[1] or 0, further, reason)
 else
-  -- A change: change.rs. The reply has the settings before, without rates if the queue did not
-  -- exist.
+  -- See change.rs. The reply has the settings before, without rates if the queue did not exist.
   local before = is_new_queue and struct.pack('<dd', 0, 0) or pack_settings()
 
   local function revise()
@@ -936,10 +916,9 @@ else
     longest_lead, shards, more, interval, burst, tat, pack_more(), before)
 end
 
--- Writes the record, and the presence if there is one. The keys outlive all that they reserve by
--- the idle expiry. A paused queue never expires, nor the rate of a queue of stored tasks. Opening
--- such a queue is a change, so only changes look for tasks. For a user without the right to the
--- tasks' key there is no such queue.
+-- The keys outlive all that they reserve by the idle expiry. A paused queue never expires, nor the
+-- rate of a queue of stored tasks. Opening such a queue is a change, so only changes look for
+-- tasks. For a user without the right to the tasks' key there is no such queue.
 local keep_for_good, expire_in = paused == 1, nil
 if paused == 0 then
   -- A lease is at most an hour.
@@ -973,7 +952,7 @@ elseif persists then
   redis.call('PERSIST', INDEX)
 end
 
--- Notifies watchers of a change. If the user may not publish, the change is made all the same.
+-- If the user may not publish, the change is made all the same.
 if CHANGE and revision ~= known_revision then
   redis.pcall('PUBLISH', QUEUE .. ':changes', '')
 end

@@ -8,7 +8,6 @@ use interval_queue_contract::{Changes, Command, QueueName, Reply, SharedState, S
 use super::{answer, keys::Keys, request};
 use crate::store::{RedisStore, Script};
 
-/// The script that carries out every command.
 static RULES: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("rules.lua")));
 
 /// State in Redis or Valkey.
@@ -49,8 +48,6 @@ impl SharedState for RedisState {
         Ok(queues)
     }
 
-    /// All queues of a store are watched over one connection, which exists only while one is
-    /// watched.
     async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
         self.store.watch(self.keys.channel(queue)).await
     }

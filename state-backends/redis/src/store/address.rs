@@ -6,7 +6,6 @@ use std::{fmt, net::Ipv6Addr, path::PathBuf};
 use interval_queue_contract::InvalidInput;
 use interval_queue_store::{Url, decoded};
 
-/// The supported schemes.
 pub(super) const KNOWN_SCHEMES: &str = "redis://, rediss://, redis+unix://, redis+sentinel://, rediss+sentinel://, redis+cluster://, \
                                 rediss+cluster://";
 
@@ -48,10 +47,6 @@ pub struct Credentials {
 
 impl Address {
     /// Takes the address and its parameters out of a URL.
-    ///
-    /// # Errors
-    ///
-    /// Names the part that cannot be used, the known schemes, or the missing feature.
     pub(super) fn take(url: &mut Url) -> Result<Self, InvalidInput> {
         let scheme = url.scheme().to_owned();
         let (tls, kind) = match scheme.split_once('+').unwrap_or((&scheme, "")) {
@@ -78,8 +73,8 @@ impl Address {
             let database = database(&url.text("db")?.unwrap_or_default())?;
             return Ok(Self { endpoint, credentials, database, tls, ca });
         }
-        // The last @ ends the credentials, so that a forgotten escape cannot show part of a
-        // password in an error.
+        // The last @ ends the credentials: a forgotten escape shows no part of a password in an
+        // error.
         let rest = url.place()[2..].to_owned();
         let (credentials, rest) = match rest.rsplit_once('@') {
             Some((credentials, rest)) => (Credentials::parse(credentials)?, rest),
@@ -115,7 +110,7 @@ impl Address {
     }
 }
 
-/// Hosts, socket and master, without credentials.
+/// Omits the credentials.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |hosts: &[Host]| {

@@ -8,7 +8,7 @@ use interval_queue_store::Url;
 use super::{RedisStore, address::Address, dialer::Dialer, eviction, link::Link, watch::KeeperHandle};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// With an hour's lease and a year's hold this stays within the range of `PEXPIRE`.
+/// An hour's lease and a year's hold then stay within the range of `PEXPIRE`.
 const MAX_EXPIRY: Duration = DAY.saturating_mul(366);
 
 /// Options of a [`RedisStore`], checked by [`connect`](Builder::connect).

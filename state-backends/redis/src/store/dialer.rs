@@ -16,33 +16,25 @@ use super::{
     error,
 };
 
-/// Makes connections.
 pub(super) struct Dialer {
     pub(super) address: Address,
-    /// The timeout of an attempt.
     pub(super) timeout: Duration,
-    /// Certificates to trust instead of the system's.
+    /// Replace the system's.
     #[cfg(feature = "tls")]
     certificates: Option<redis::TlsCertificates>,
 }
 
-/// A connection. Clones share it, with the commands in flight.
+/// Clones share the connection, with the commands in flight.
 #[derive(Clone)]
 pub(super) enum Connection {
-    /// One server, and its name.
+    /// A server and its name.
     Server(MultiplexedConnection, Arc<str>),
-    /// All servers of a cluster.
     #[cfg(feature = "cluster")]
     Cluster(redis::cluster_async::ClusterConnection),
 }
 
 impl Dialer {
-    /// Prepares connections without connecting.
-    ///
-    /// # Errors
-    ///
-    /// [`Invalid`](interval_queue_contract::StateErrorKind::Invalid): the file of certificates
-    /// cannot be read.
+    /// Does not connect yet.
     pub(super) fn new(address: Address, timeout: Duration) -> Result<Self, StateError> {
         #[cfg(feature = "tls")]
         let certificates = tls::certificates(&address).map_err(|error| {
@@ -85,7 +77,7 @@ impl Dialer {
         .await
     }
 
-    /// Connects to listen to channels. A message published on any node of a cluster arrives on all.
+    /// A message published on any node of a cluster arrives on all connections.
     pub(super) async fn dial_to_watch(&self) -> RedisResult<PubSub> {
         self.in_time(async {
             match &self.address.endpoint {
@@ -110,7 +102,6 @@ impl Dialer {
         .await
     }
 
-    /// Runs a connection attempt with the timeout.
     pub(super) async fn in_time<T>(&self, dialing: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
         let timed_out = |_| Err(RedisError::from(io::Error::from(io::ErrorKind::TimedOut)));
         time::timeout(self.timeout, dialing).await.unwrap_or_else(timed_out)
@@ -124,7 +115,6 @@ impl Dialer {
         }
     }
 
-    /// A host, with TLS if the address asks for it.
     fn host(&self, (host, port): &Host) -> ConnectionAddr {
         let (host, port) = (host.clone(), *port);
         if self.address.tls {
@@ -193,7 +183,7 @@ impl Dialer {
 }
 
 impl Connection {
-    /// Sends one command, in a cluster to `node` if given. Dropping the future drops the answer.
+    /// `node` is for clusters. Dropping the future drops the answer.
     pub(super) async fn send(&mut self, command: &Cmd, node: Option<&Host>) -> RedisResult<Value> {
         #[cfg(not(feature = "cluster"))]
         let _ = node;
@@ -211,8 +201,8 @@ impl Connection {
         }
     }
 
-    /// The server process at the other end, for as long as the connection lasts. Empty: the user
-    /// may not know. `?` in a cluster, where it depends on the key.
+    /// The server process, constant for a connection. Empty: the user may not know. `?` in a
+    /// cluster, where it depends on the key.
     pub(super) fn server(&self) -> &str {
         match self {
             Self::Server(_, name) => name,
@@ -222,8 +212,7 @@ impl Connection {
     }
 }
 
-/// Asks the server for its name. A server that requires a password answers only this short command
-/// with that error, not a long one.
+/// A server that requires a password answers only a short command with that error, not a long one.
 async fn greet(mut connection: MultiplexedConnection) -> RedisResult<Connection> {
     let name = match redis::cmd("INFO").arg("server").query_async::<String>(&mut connection).await {
         // A server process takes this random name when it starts.
@@ -234,7 +223,6 @@ async fn greet(mut connection: MultiplexedConnection) -> RedisResult<Connection>
     Ok(Connection::Server(connection, name))
 }
 
-/// Address, database and user of a connection.
 fn info(place: ConnectionAddr, credentials: &Credentials, database: i64) -> RedisResult<ConnectionInfo> {
     let mut settings = RedisConnectionInfo::default().set_db(database);
     if let Some(user) = &credentials.user {
@@ -246,7 +234,6 @@ fn info(place: ConnectionAddr, credentials: &Credentials, database: i64) -> Redi
     Ok(place.into_connection_info()?.set_redis_settings(settings).set_tcp_settings(tcp()))
 }
 
-/// Commands are sent without waiting for the acknowledgement of earlier ones.
 fn tcp() -> TcpSettings {
     TcpSettings::default().set_nodelay(true)
 }
@@ -260,10 +247,8 @@ mod tls {
 
     use super::Address;
 
-    /// The certificates to trust instead of the system's.
     pub(super) fn certificates(address: &Address) -> io::Result<Option<TlsCertificates>> {
-        // `rustls` panics without a provider, or with several. One that the process installed
-        // stays.
+        // `rustls` panics without a provider, or with several. The process may have installed one.
         if address.tls && CryptoProvider::get_default().is_none() {
             // An error means that another thread was faster.
             let _ = ring::default_provider().install_default();

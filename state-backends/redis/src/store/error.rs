@@ -22,7 +22,7 @@ pub fn of_command(error: RedisError) -> StateError {
     StateError::new(kind, message).with_source(error)
 }
 
-/// The error of a connection attempt: nothing was sent.
+/// Nothing was sent.
 pub(super) fn of_dialing(error: RedisError, place: &Address) -> StateError {
     let kind = match (kind_of(&error), error.kind()) {
         (StateErrorKind::Denied, _) => StateErrorKind::Denied,
@@ -40,7 +40,7 @@ pub(super) fn of_dialing(error: RedisError, place: &Address) -> StateError {
     StateError::new(kind, message).with_source(error).without_effect()
 }
 
-/// Whether bytes arrived that no Redis sends.
+/// Bytes arrived that no Redis sends.
 fn is_no_redis(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Parse || is_no_tls(error)
 }
@@ -57,7 +57,6 @@ fn is_no_tls(_: &RedisError) -> bool {
     false
 }
 
-/// The error of an attempt to watch a channel.
 pub(super) fn of_watching(error: RedisError, channel: &str) -> StateError {
     if kind_of(&error) != StateErrorKind::Denied {
         return of_command(error);
@@ -68,25 +67,23 @@ pub(super) fn of_watching(error: RedisError, channel: &str) -> StateError {
     StateError::new(StateErrorKind::Denied, text).with_source(error)
 }
 
-/// Whether the server does not know the script.
 pub(super) fn is_no_script(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }
 
-/// Whether the server does not know the function.
 pub(super) fn is_no_function(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::ResponseError)
         && error.detail().is_some_and(|detail| detail.starts_with("Function not found"))
 }
 
-/// Whether the server rejects this command, but perhaps not others.
+/// The server may accept other commands.
 pub(super) fn is_refused_command(error: &RedisError) -> bool {
     let answered = matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension);
     let not_permitted = error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm);
     not_permitted || answered && kind_of(error) == StateErrorKind::Unsupported
 }
 
-/// Whether this connection is broken, or another one may lead to a server that serves.
+/// The connection is broken, or another one may lead to a server that serves.
 pub(super) fn ends_connection(error: &RedisError) -> bool {
     match error.kind() {
         ErrorKind::Server(_) | ErrorKind::Extension => {
@@ -107,7 +104,6 @@ fn kind_of(error: &RedisError) -> StateErrorKind {
         ErrorKind::UnexpectedReturnType | ErrorKind::InvalidClientConfig | ErrorKind::RESP3NotSupported => {
             StateErrorKind::Unsupported
         }
-        // The connection, the sentinels or the map of the cluster.
         _ => StateErrorKind::Unreachable,
     }
 }
@@ -123,8 +119,8 @@ fn kind_of_code(code: &str) -> StateErrorKind {
     }
 }
 
-/// The code of a server's error. Redis before 7 hides the code of a command in a script after
-/// `ERR`, the name of the script and the line number.
+/// Redis before 7 hides the code of a command in a script after `ERR`, the script's name and the
+/// line.
 fn code_of(error: &RedisError) -> Option<&str> {
     if error.kind() != ErrorKind::Server(ServerErrorKind::ResponseError) {
         return error.code();

@@ -1,10 +1,11 @@
-//! Whether the server evicts keys when its memory is full, which would remove parts of queues.
+//! Warns about a server that evicts keys when its memory is full, which would remove parts of
+//! queues.
 
 use redis::{Value, cmd};
 
 use super::link::Link;
 
-/// A warning about a server that evicts. `None`: it does not, or this user may not ask.
+/// `None`: the server does not evict, or this user may not ask.
 pub(super) async fn warning(link: &Link) -> Option<String> {
     let mut info = String::new();
     collect(&link.request(cmd("INFO").arg("memory"), None).await.ok()?, &mut info);
@@ -16,7 +17,7 @@ pub(super) async fn warning(link: &Link) -> Option<String> {
     ))
 }
 
-/// Collects the texts of all nodes of a cluster, or of the one server.
+/// A cluster answers with the texts of all nodes.
 fn collect(value: &Value, into: &mut String) {
     match value {
         Value::BulkString(text) => into.push_str(&String::from_utf8_lossy(text)),
@@ -28,7 +29,7 @@ fn collect(value: &Value, into: &mut String) {
     into.push('\n');
 }
 
-/// The eviction policy of a server with a memory limit.
+/// `None` also without a memory limit.
 fn evicting(info: &str) -> Option<&str> {
     let mut limit = "0";
     for line in info.lines() {

@@ -20,21 +20,20 @@ use super::{
     watch::{KeeperHandle, Order, lock},
 };
 
-/// Minimum and maximum delay between two connection attempts, before jitter.
+/// Minimum and maximum, before jitter.
 const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
-/// Silence after which the connection is checked with a ping.
+/// Silence after which the connection is checked.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Takes orders, and notifies watchers.
 pub(super) struct Keeper {
     dialer: Arc<Dialer>,
     handle: KeeperHandle,
     orders: UnboundedReceiver<Order>,
-    /// All channels that are subscribed, or were when the connection broke.
+    /// Channels that are subscribed, or were when the connection broke.
     watchers: BTreeMap<String, Vec<Sender<()>>>,
     connection: Option<(PubSubSink, PubSubStream)>,
     delays: ExponentialBackoff,
-    /// When to reconnect, or to ping the connection.
+    /// The next attempt to connect, or the next ping.
     due: Pin<Box<Sleep>>,
 }
 
@@ -51,7 +50,6 @@ impl Keeper {
         }
     }
 
-    /// Runs until the last watcher has left.
     pub(super) async fn keep(mut self) {
         loop {
             if self.watchers.is_empty() {
@@ -122,7 +120,6 @@ impl Keeper {
         subscribed.map_err(|error| error::of_watching(error, channel))
     }
 
-    /// Connects, and subscribes to all watched channels.
     async fn connect(&mut self) -> RedisResult<()> {
         self.connection = Some(self.dialer.dial_to_watch().await?.split());
         let known: Vec<String> = self.watchers.keys().cloned().collect();
@@ -145,7 +142,7 @@ impl Keeper {
         self.request(async |sink| sink.subscribe(channel).await).await
     }
 
-    /// Sends a request to the server. An error that breaks the connection closes it.
+    /// An error that breaks the connection closes it.
     async fn request(
         &mut self,
         question: impl AsyncFnOnce(&mut PubSubSink) -> RedisResult<()>,
@@ -175,7 +172,7 @@ impl Keeper {
         }
     }
 
-    /// Detects a connection whose other end has vanished silently.
+    /// The other end may have vanished silently.
     async fn ping(&mut self) {
         self.due = after(PING_INTERVAL);
         let _ = self.request(async |sink| sink.ping::<redis::Value>().await.map(drop)).await;

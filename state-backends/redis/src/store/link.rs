@@ -1,17 +1,12 @@
-//! The connection that all commands share. After an error, the next command reconnects.
+//! The connection that all commands share. After an error or a timeout it is closed, and the next
+//! command reconnects: nothing else shows for minutes that a server has vanished silently. A
+//! command is sent once; the caller must find out whether it was carried out.
 //!
-//! A connection that did not answer in time is closed, too: the server may have vanished silently,
-//! which nothing else would show for minutes. A command is sent once; the caller must find out
-//! whether it was carried out.
-//!
-//! A busy server must therefore not look like one that vanished. Ten thousand shards that send at
-//! the same instant would make it so: the last of them would time out and close the shared
-//! connection, and all would reconnect. So a command needs a permit to be sent, the number of
-//! commands in flight is limited, and the timeout counts from the sending.
-//!
-//! The limit of the client library cannot do that. It belongs to a connection: commands that wait
-//! for a silent connection are still sent on it, each in vain, without showing that they were not
-//! sent.
+//! A busy server must not look like one that vanished. If ten thousand shards sent at once, the
+//! last would time out and close the shared connection, and all would reconnect. So a command needs
+//! a permit to be sent, permits are limited, and the timeout counts from the sending. The client
+//! library's limit belongs to a connection: waiting commands are still sent on a silent one,
+//! without showing that they were not sent.
 
 use std::{
     io,
@@ -36,14 +31,14 @@ use super::{
     error,
 };
 
-/// Maximum commands in flight. Few enough that a server at a hundredth of its usual speed answers
-/// them in time; many enough for its full rate over a round trip of ten milliseconds.
+/// Few enough that a server at a hundredth of its usual speed answers in time; many enough for its
+/// full rate over a round trip of ten milliseconds.
 const MAX_IN_FLIGHT: usize = 256;
-/// Minimum time that a command waits for its permit. Earlier commands and a failing dial detect a
-/// vanished server, so this applies to one that answers. It is shorter than the wait of a shard.
+/// Earlier commands and a failing dial detect a vanished server, so this applies to one that
+/// answers. It is shorter than the wait of a shard.
 const MIN_PERMIT_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// One connection attempt, shared by all commands that wait for it, and its outcome.
+/// Shared by all commands that wait for the attempt.
 type Attempt = Shared<BoxFuture<'static, RedisResult<Connection>>>;
 
 pub(super) struct Link {
@@ -52,7 +47,7 @@ pub(super) struct Link {
     permits: Semaphore,
 }
 
-/// A permit to send commands one after the other.
+/// Sends commands one after the other.
 pub(super) struct SendPermit<'a> {
     link: &'a Link,
     attempt: Attempt,
@@ -62,15 +57,13 @@ pub(super) struct SendPermit<'a> {
 }
 
 impl Link {
-    /// A link that connects at the first command.
+    /// Connects at the first command.
     pub(super) fn new(dialer: Dialer) -> Self {
         let dialer = Arc::new(dialer);
         let attempt = Mutex::new(attempt(&dialer));
         Self { dialer, attempt, permits: Semaphore::new(MAX_IN_FLIGHT) }
     }
 
-    /// Connects, unless connected.
-    ///
     /// # Errors
     ///
     /// [`Unreachable`](StateErrorKind::Unreachable) or [`Denied`](StateErrorKind::Denied).
@@ -78,7 +71,7 @@ impl Link {
         self.connection().await.map(drop)
     }
 
-    /// Sends a command, in a cluster to `node` if given.
+    /// `node` is for clusters; `None`: the key decides.
     ///
     /// # Errors
     ///
@@ -87,8 +80,6 @@ impl Link {
         self.permit().await?.send(command, node).await?.map_err(error::of_command)
     }
 
-    /// Waits for a permit to send.
-    ///
     /// # Errors
     ///
     /// [`Unreachable`](StateErrorKind::Unreachable) or [`Denied`](StateErrorKind::Denied): nothing
@@ -135,18 +126,15 @@ impl Link {
 }
 
 impl SendPermit<'_> {
-    /// The name of the server, as in [`Connection::server`].
     pub(super) fn server(&self) -> &str {
         self.connection.server()
     }
 
-    /// Sets a minimum timeout of the answers.
     pub(super) fn wait_at_least(&mut self, timeout: Duration) {
         self.timeout = self.timeout.max(timeout);
     }
 
-    /// Sends a command. The outer error means that there was no answer, the inner error is the
-    /// server's.
+    /// The outer error means that there was no answer, the inner error is the server's.
     ///
     /// # Errors
     ///
@@ -179,7 +167,7 @@ impl SendPermit<'_> {
     }
 }
 
-/// A connection attempt that starts with the first poll, and then continues by itself.
+/// Starts with the first poll, and then continues by itself.
 fn attempt(dialer: &Arc<Dialer>) -> Attempt {
     let dialer = dialer.clone();
     let dialing = async move { dialer.dial().await };

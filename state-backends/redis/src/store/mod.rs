@@ -1,5 +1,4 @@
-//! A Redis or Valkey as a store: connections, scripts and watched channels. This module does not
-//! know the content.
+//! A Redis or Valkey as a store: connections, scripts and watched channels, whatever their content.
 
 pub(crate) mod address;
 mod builder;
@@ -27,9 +26,7 @@ use self::{address::KNOWN_SCHEMES, link::Link, watch::KeeperHandle};
 pub struct RedisStore {
     link: Arc<Link>,
     keeper: KeeperHandle,
-    /// The prefix of all keys.
     pub(crate) prefix: Arc<str>,
-    /// Time that the server keeps unused keys.
     pub(crate) idle_expiry: Duration,
     warning: Option<Arc<str>>,
 }

@@ -12,11 +12,7 @@ use super::{
 };
 
 impl RedisStore {
-    /// All keys that match a pattern of `SCAN` and are text.
-    ///
-    /// # Errors
-    ///
-    /// The server does not answer.
+    /// Skips keys that are not text.
     pub(crate) async fn keys(&self, pattern: &str) -> Result<BTreeSet<String>, StateError> {
         let nodes = match self.link.dialer.address.endpoint {
             Endpoint::Cluster(_) => {

@@ -7,7 +7,7 @@ use redis::{Cmd, Value};
 
 use super::{RedisStore, error};
 
-/// A script whose first argument is the name of the server that runs it.
+/// Its first argument is the name of the server that runs it.
 #[derive(Debug)]
 pub(crate) struct Script {
     source: &'static str,
@@ -21,8 +21,7 @@ impl Script {
 }
 
 impl RedisStore {
-    /// Runs a script with the name of the server and these arguments; by its source if the server
-    /// does not know it.
+    /// Sends the source only if the server does not know the script.
     ///
     /// # Errors
     ///
@@ -51,9 +50,8 @@ impl RedisStore {
     }
 }
 
-/// Functions that a server keeps with its data, so that a call need not send them. Their names
-/// begin with that of the library, which depends on its source: other versions of this software
-/// have libraries of their own.
+/// Functions that a server keeps with its data. Their names begin with the library's, which depends
+/// on its source: other versions of this software have libraries of their own.
 #[derive(Debug)]
 pub(crate) struct Library {
     name: String,
@@ -61,7 +59,7 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// A library whose source gets its name in `NAME`.
+    /// The source gets the library's name in `NAME`.
     pub(crate) fn new(name: &str, source: &str) -> Self {
         let name = format!("{name}_{}", redis::Script::new(source).get_hash());
         let source = format!("#!lua name={name}\nlocal NAME = '{name}'\n{source}");
@@ -70,8 +68,8 @@ impl Library {
 }
 
 impl RedisStore {
-    /// Calls a function of a library, which is loaded if the server does not know it. The timeout
-    /// is that of the store, but at least `at_least`.
+    /// Loads the library if the server does not know it. The timeout is the store's, but at least
+    /// `at_least`.
     ///
     /// # Errors
     ///

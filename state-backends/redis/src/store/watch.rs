@@ -1,9 +1,5 @@
-//! Watches channels: one connection for all channels of a store, which exists only while one is
-//! watched.
-//!
-//! The task in `keeper.rs` maintains it. It takes orders from watchers that begin and leave,
-//! reconnects after errors, and ends with the last watcher. After a reconnect all watchers are
-//! notified, since messages may have been missed.
+//! Watches channels over one connection, which the task in `keeper.rs` maintains. It takes orders
+//! from watchers, reconnects after errors, and ends with the last watcher.
 
 use std::{
     pin::Pin,
@@ -23,20 +19,17 @@ use interval_queue_contract::{StateError, StateErrorKind};
 
 use super::{RedisStore, keeper::Keeper};
 
-/// An order to the keeper.
 pub(super) enum Order {
-    /// A watcher begins.
     Watch { channel: String, items: Sender<()>, started: oneshot::Sender<Result<(), StateError>> },
-    /// A watcher has left.
     Left,
 }
 
-/// The sender of orders. `None`: nothing is watched.
+/// `None`: nothing is watched.
 pub(super) type KeeperHandle = Arc<Mutex<Option<UnboundedSender<Order>>>>;
 
 impl RedisStore {
-    /// Watches a channel. The stream has an item for each message from now on, and after each
-    /// reconnect.
+    /// Has an item for each message from now on, and after each reconnect, since messages may have
+    /// been missed.
     ///
     /// # Errors
     ///
@@ -76,7 +69,6 @@ pub(super) fn lock(keeper: &KeeperHandle) -> MutexGuard<'_, Option<UnboundedSend
     keeper.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The stream of a watcher.
 struct Watch {
     items: Receiver<()>,
     keeper: UnboundedSender<Order>,

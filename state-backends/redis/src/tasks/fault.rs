@@ -3,21 +3,18 @@
 use interval_queue_contract::{StateError, StateErrorKind};
 use serde::Deserialize;
 
-/// Why the script cannot carry out a command. It has changed nothing.
+/// The command has changed nothing.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Fault {
-    /// The keys are not those of tasks.
     Foreign(String),
     /// The missing key, and the key of the rows.
     Lost(String, String),
-    /// The stored layout, which is newer, and that of the script.
+    /// The stored layout, and the script's.
     Newer(u64, u64),
-    /// The stored layout, which is older, and that of the script.
+    /// The stored layout, and the script's.
     Older(u64, u64),
-    /// A command that the user may not run.
     Denied(String),
-    /// A command that the script does not know.
     Unknown(String),
 }
 

@@ -21,8 +21,7 @@ pub(crate) mod task_answer;
 mod task_keys;
 mod task_request;
 
-/// The source of the functions. Each part implements a file of the rules. A Lua function has at most
-/// 200 locals, so parts whose locals no other part uses are blocks.
+/// A Lua function has at most 200 locals, so parts whose locals no other part uses are blocks.
 const SOURCE: &str = concat!(
     include_str!("lua/limits.lua"),
     include_str!("lua/text.lua"),
@@ -130,8 +129,6 @@ impl TaskStore for RedisTasks {
         Ok(queues)
     }
 
-    /// All queues of a store are watched over one connection, which exists only while one is
-    /// watched.
     async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
         self.store.watch(self.keys.channel(queue)).await
     }

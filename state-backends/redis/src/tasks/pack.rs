@@ -11,13 +11,11 @@ use serde::{
     },
 };
 
-/// Structs that are lists of their fields: a command can have many of them.
+/// A command can have many of these structs, so they are lists of their fields.
 const LISTS: [&str; 6] = ["Completion", "Token", "Unique", "Nominal", "NewEdge", "LogLine"];
-/// Structs whose fields are absent also if they are 0 or empty.
+/// Fields are absent also if they are 0 or empty.
 const SPARSE: [&str; 2] = ["NewTask", "Task"];
 
-/// The packed value.
-///
 /// # Errors
 ///
 /// Names the number that Lua cannot represent.
@@ -53,7 +51,7 @@ impl Packer {
         Ok(())
     }
 
-    /// A table with one field, whose value follows.
+    /// The value follows.
     fn variant(&mut self, name: &str) -> Result<&mut Self, Error> {
         self.bytes.push(0x81);
         self.text(name.as_bytes())?;
@@ -226,7 +224,6 @@ impl<'a> Serializer for &'a mut Packer {
     }
 }
 
-/// A list or a table being packed.
 struct Compound<'a> {
     packer: &'a mut Packer,
     /// Where the table begins. `None`: a list.
@@ -334,7 +331,6 @@ mod tests {
         assert_eq!(read, (numbers, texts, vec![true; 20]));
     }
 
-    /// The fields of a packed table.
     fn fields(value: &impl Serialize) -> Vec<String> {
         let bytes = pack(value).unwrap();
         let fields: BTreeMap<String, IgnoredAny> = rmp_serde::from_slice(&bytes).unwrap();

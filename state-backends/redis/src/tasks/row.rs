@@ -6,14 +6,10 @@ use uuid::Uuid;
 
 use super::task_answer::{nonsense, unpacked};
 
-/// The first byte of the row of a leased plain task. Other rows are packed.
+/// The first byte of a leased plain task. Other rows are packed.
 const LEASED: u8 = 2;
 
-/// The task of a row, and its payload if it is plain.
-///
-/// # Errors
-///
-/// The row is invalid.
+/// The payload is `None` unless the task is plain.
 pub(super) fn task(id: TaskId, row: &[u8]) -> Result<(Task, Option<Json>), StateError> {
     if let [LEASED, plain @ ..] = row {
         let (task, payload) = plain_task(id, plain).ok_or_else(|| nonsense("the row of a plain task"))?;

@@ -25,14 +25,8 @@ enum Answer<T> {
     Fault(Fault),
 }
 
-/// Maximum depth of a reply.
 const MAX_DEPTH: usize = 16;
 
-/// Reads the value packed in these bytes.
-///
-/// # Errors
-///
-/// They are no such value.
 pub(super) fn unpacked<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Taken<T> {
     let mut deserializer = Deserializer::from_read_ref(bytes);
     deserializer.set_max_depth(MAX_DEPTH);
@@ -47,7 +41,7 @@ fn read<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Taken<T> {
     }
 }
 
-/// The error of an answer that no script of this version gives.
+/// No script of this version gives such an answer.
 pub(super) fn nonsense(what: &str) -> StateError {
     // It may quote the answer.
     let what = what.replace(char::is_control, " ");
@@ -119,8 +113,8 @@ fn added(packed: &RawRef<'_>) -> Taken<Added> {
     packed.as_bytes().split_first().and_then(of).ok_or_else(|| nonsense("the outcome of an added task"))
 }
 
-/// The reply without its leased tasks; for each of these the id, the row, and the payload unless the
-/// row has it; the policies; and the time.
+/// The reply without leased tasks; their ids, rows, and payloads unless in the row; the policies;
+/// the time.
 type SteppedParts<'a> = (Stepped, Vec<RawRef<'a>>, Policy, Option<BTreeMap<Kind, PolicyOverride>>, Micros);
 
 fn stepped((stepped, leased, policy, kinds, now): SteppedParts<'_>) -> Taken<Stepped> {

@@ -1,13 +1,11 @@
-//! The keys of a queue's tasks: those of its rate limit with suffixes. All are in one hash slot.
+//! The keys of a queue's tasks: those of its rate limit with suffixes, in the same hash slot.
 
 use interval_queue_contract::QueueName;
 
 use crate::pace::keys::Keys;
 
-/// The suffix of the key of the rows.
 const ROWS: &str = ":t";
 
-/// Names the keys of tasks under one prefix.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskKeys(Keys);
 
@@ -22,18 +20,16 @@ impl TaskKeys {
         ["", ":tasks", ":bodies", ":edges", ":index"].map(|what| format!("{pace}{ROWS}{what}"))
     }
 
-    /// The channel for notifications of work.
     pub(crate) fn channel(&self, queue: &QueueName) -> String {
         let [rows, ..] = self.of(queue);
         rows + ":changes"
     }
 
-    /// A pattern for `SCAN` that matches the rows of every queue.
     pub(crate) fn pattern(&self) -> String {
         self.0.pattern() + ROWS
     }
 
-    /// The queue of these rows. `None`: a key of another prefix.
+    /// `None`: a key of another prefix.
     pub(crate) fn queue(&self, rows: &str) -> Option<QueueName> {
         self.0.queue(rows.strip_suffix(ROWS)?)
     }

@@ -47,8 +47,6 @@ impl<'a> From<&'a NewTask> for New<'a> {
     }
 }
 
-/// A packed command.
-///
 /// # Errors
 ///
 /// The command breaks a bound, or is of a kind that this version does not know.

@@ -12,7 +12,6 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::{SqliteStore, store::Fault};
 
-/// The tables of queues.
 pub(crate) static QUEUES: Component = Component {
     name: "interval_queue",
     first: 1,
@@ -100,7 +99,7 @@ impl SqliteState {
         self.store.close().await
     }
 
-    /// Loads the record of a queue. Fails if the tables are no longer those that were opened.
+    /// Fails if the tables are no longer those that were opened.
     fn loading(&self, queue: &QueueName) -> impl Fn(&Connection) -> Result<Option<Record>, Fault> + 'static {
         let (path, queue) = (self.path().to_owned(), queue.clone());
         move |on| {
@@ -114,8 +113,7 @@ impl SqliteState {
                     let record = text.map(|text| Record::from_json(&text)).transpose();
                     Ok(record.map_err(|error| unusable(&path, &queue, error))?)
                 }
-                // Another version of this software has migrated the tables, or they were created
-                // again.
+                // The tables were migrated by another version of this software, or created again.
                 _ => Err(Fault::Moved),
             }
         }

@@ -16,13 +16,13 @@ use super::{
     location::Location,
 };
 
-/// Number of times a command may find other files without any replacement by a third party: the
-/// database is created, and then its log.
+/// A command may find other files without any replacement by a third party: the database is
+/// created, and then its log.
 const MAX_EXPECTED_MOVES: u32 = 3;
 
-/// Fails if the file of a kept connection was overwritten. The connection itself does not notice,
-/// since it caches the pages until another process writes to the log. The check rarely runs, since
-/// the file is written only at a checkpoint.
+/// Fails if the file was overwritten. A kept connection does not notice, since it caches the pages
+/// until another process writes to the log. The check rarely runs, since the file is written only
+/// at a checkpoint.
 fn check_content(
     kept: &Database,
     location: &Location,
@@ -51,7 +51,7 @@ fn is_unreadable(error: &rusqlite::Error) -> bool {
     matches!(code(error), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt))
 }
 
-/// The connection for commands that store. One command of a process uses it at a time.
+/// One command of a process uses the connection at a time.
 #[derive(Debug)]
 pub(crate) struct WriteConnection {
     location: Arc<Location>,
@@ -59,7 +59,6 @@ pub(crate) struct WriteConnection {
 }
 
 impl WriteConnection {
-    /// The first command that stores something opens the connection.
     pub(crate) fn new(location: Arc<Location>) -> Self {
         Self { location, open: None }
     }
@@ -95,11 +94,10 @@ impl WriteConnection {
                     moves += 1;
                     moves < MAX_EXPECTED_MOVES || !timeout.is_over()
                 }
-                // A table may be missing or changed: reopening reports that, or creates the table.
+                // A table may be missing or changed, which reopening reports or corrects.
                 Fault::Before(error) => was_open && code(error) == Some(ErrorCode::Unknown),
                 Fault::Refused(_) | Fault::Commit(_) => false,
             };
-            // After all other failures the next command opens a new connection.
             match &fault {
                 Fault::Refused(_) => {}
                 Fault::Before(error) | Fault::Commit(error) if is_busy(error) => {}
@@ -119,7 +117,7 @@ impl WriteConnection {
         self.open.as_ref().ok_or(Fault::Moved)
     }
 
-    /// Closes the connection if it is open. The next command opens it again.
+    /// The next command opens the connection again.
     pub(crate) fn close(&mut self) {
         self.location.remember(None);
         if let Some(open) = self.open.take() {
@@ -128,7 +126,7 @@ impl WriteConnection {
     }
 }
 
-/// May take a while: the last connection to close writes the log into the database.
+/// The last connection to close writes the log into the database, which takes time.
 impl Drop for WriteConnection {
     fn drop(&mut self) {
         let Some(open) = self.open.take() else { return };
@@ -140,8 +138,7 @@ impl Drop for WriteConnection {
     }
 }
 
-/// Reads the database that currently has the path. `None`: there is no database, or it has no
-/// tables of the component.
+/// `None`: there is no database, or it has no tables of the component.
 ///
 /// Opens a new connection: readers must not wait for writers, and a kept connection would keep
 /// deleted files alive until the next read.
@@ -170,7 +167,7 @@ pub(crate) struct ReadPool {
     idle: Mutex<Vec<Database>>,
     /// Shared by running reads, exclusive to [`close`](Self::close).
     under_way: RwLock<()>,
-    /// Whether the store was closed, and no command has reopened it since.
+    /// The store was closed, and no command has reopened it since.
     is_closed: AtomicBool,
 }
 
@@ -179,14 +176,13 @@ impl ReadPool {
         Self { location, idle: Mutex::default(), under_way: RwLock::default(), is_closed: false.into() }
     }
 
-    /// Must be called by commands that reopen the store.
+    /// Required of commands that reopen the store.
     pub(crate) fn opened(&self) {
         self.is_closed.store(false, Ordering::Release);
     }
 
-    /// Reads the database that currently has the path. `None`: there is no database, or it has no
-    /// tables of the component. If the tables have another version, `work` must return
-    /// [`Moved`](Fault::Moved).
+    /// `None`: there is no database, or it has no tables of the component. If the tables have
+    /// another version, `work` must return [`Moved`](Fault::Moved).
     pub(crate) fn read<T>(
         &self,
         component: &'static Component,
@@ -198,7 +194,7 @@ impl ReadPool {
         self.read_on(component, timeout, work)
     }
 
-    /// As [`read`](Self::read), unless the store is closed. `None`: it is closed.
+    /// `None`: the store is closed.
     pub(crate) fn read_unless_closed<T>(
         &self,
         component: &'static Component,
@@ -250,7 +246,7 @@ impl ReadPool {
         }
     }
 
-    /// Waits for running reads, then closes the connections. The next read opens one again.
+    /// Waits for running reads. The next read opens a connection again.
     pub(crate) fn close(&self) {
         let _exclusive = self.under_way.write().unwrap_or_else(PoisonError::into_inner);
         self.is_closed.store(true, Ordering::Release);

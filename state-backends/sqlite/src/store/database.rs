@@ -12,16 +12,15 @@ use super::{
     schema,
 };
 
-/// The use of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Commands that store. Creates the database and the tables if they are missing.
+    /// For commands that store. Creates a missing database and missing tables.
     Write,
-    /// Reads. Creates nothing and waits for no writer.
+    /// Creates nothing and waits for no writer.
     Read,
 }
 
-/// A connection, and the identities of its files when it was opened.
+/// The identities of the files are as of the opening.
 #[derive(Debug)]
 pub(crate) struct Database {
     connection: Connection,
@@ -29,7 +28,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Opens the database. `None`: there is nothing to read.
+    /// `None`: there is nothing to read.
     pub(crate) fn open(
         location: &Location,
         component: &'static Component,
@@ -40,7 +39,7 @@ impl Database {
         if location.is_there()? {
             let before = location.files();
             let opened = Self::connect(location, component, purpose, timeout, OpenFlags::empty());
-            // During the attempt the file may have been replaced or removed.
+            // The file may have been replaced or removed during the attempt.
             return if location.still_has(&before) {
                 Self::checked(opened?, &before, purpose)
             } else {
@@ -58,7 +57,7 @@ impl Database {
             {
                 return Err(Fault::Moved);
             }
-            // Another process is creating it.
+            // Another process is creating the database.
             Err(Fault::Before(error)) if is_busy(error) => {}
             Err(_) => making.undo(),
             Ok(_) => {}
@@ -66,9 +65,8 @@ impl Database {
         Self::checked(made?, &Files::default(), purpose)
     }
 
-    /// SQLite does not report which log it has opened, if several had the name in the meantime. So
-    /// a connection that will store something is opened again if another log, or none, was there
-    /// before.
+    /// SQLite does not report which log it has opened, if several had the name meanwhile. So a
+    /// connection that stores is opened again if another log, or none, was there before.
     fn checked(opened: Option<Self>, before: &Files, purpose: Purpose) -> Result<Option<Self>, Fault> {
         match opened {
             Some(open) if purpose == Purpose::Write && open.files != *before => {
@@ -86,8 +84,8 @@ impl Database {
         timeout: &LockTimeout,
         create: OpenFlags,
     ) -> Result<Option<Self>, Fault> {
-        // No URI: file names may look like URIs. The path is absolute, so that a build of SQLite
-        // that reads URIs takes it literally, too.
+        // No URI: file names may look like one. The path is absolute, so a build that reads URIs
+        // takes it literally, too.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE
@@ -100,8 +98,8 @@ impl Database {
         // Otherwise SQLite prepares statements again for each value of some parameters, such as
         // limits.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-        // SQLite opens a file without the right to write for reading, and would leave a log next to
-        // it.
+        // Without the right to write, SQLite opens the file for reading, and would leave a log next
+        // to it.
         if purpose == Purpose::Write && connection.is_readonly("main")? {
             return Err(read_only(location).into());
         }
@@ -125,9 +123,9 @@ impl Database {
         Ok(Some(Self { connection, files: location.files() }))
     }
 
-    /// Fails if the file does not begin like a database. A connection that also reads the log would
-    /// not notice, if the log has all pages that it reads. Other errors prove nothing: during a
-    /// checkpoint the file alone is inconsistent.
+    /// Fails if the file does not begin like a database, which a connection that also reads the log
+    /// may not notice. Other errors prove nothing: during a checkpoint the file alone is
+    /// inconsistent.
     ///
     /// Only SQLite may open the file: closing it by other means would release the locks of this
     /// process.
@@ -144,7 +142,6 @@ impl Database {
         }
     }
 
-    /// Runs `work`, which may write, in a transaction.
     pub(crate) fn change<T>(
         &self,
         location: &Location,
@@ -158,7 +155,7 @@ impl Database {
         Ok(done)
     }
 
-    /// Runs `read`, which must not write.
+    /// Requires that `read` does not write.
     pub(crate) fn read<T>(
         &self,
         location: &Location,
@@ -171,13 +168,11 @@ impl Database {
         })
     }
 
-    /// The identities of the files when the database was opened.
     pub(crate) fn files(&self) -> Files {
         self.files
     }
 
-    /// Closes the connection. The last connection writes the log into the database, unless the log
-    /// was replaced.
+    /// The last connection writes the log into the database, unless the log was replaced.
     pub(crate) fn close(self, location: &Location) {
         if location.files().have_another_log(&self.files) {
             self.leave_the_log();
@@ -193,13 +188,12 @@ impl Database {
         if self.is_at(location) { Ok(()) } else { Err(Fault::Moved) }
     }
 
-    /// Whether the file names still stand for the open files.
     pub(crate) fn is_at(&self, location: &Location) -> bool {
         location.files() == self.files
     }
 }
 
-/// Switches to the write-ahead log, in which readers and the writer do not wait for each other.
+/// Readers and the writer then do not wait for each other.
 fn use_write_ahead_log(
     connection: &Connection,
     location: &Location,
@@ -225,23 +219,22 @@ fn use_write_ahead_log(
     connection.pragma_update(None, "synchronous", synchronous)?;
     // On macOS, flushes to the disk and not only to its cache.
     connection.pragma_update(None, "fullfsync", location.durability() == Durability::Full)?;
-    // Shrinks a log that grew during a long read. SQLite resets the log every 1,000 pages.
+    // For a log that grew during a long read. SQLite resets the log every 1,000 pages.
     connection.pragma_update(None, "journal_size_limit", MAX_IDLE_LOG_BYTES)?;
     Ok(())
 }
 
-/// Capacity of the cache of prepared statements: more than there are.
+/// More than there are statements.
 const MAX_PREPARED_STATEMENTS: usize = 256;
 
-/// Size to which an idle log shrinks: 1,000 pages, in bytes.
+/// 1,000 pages, in bytes.
 const MAX_IDLE_LOG_BYTES: i64 = 4 << 20;
 
-/// Begins a transaction that may write, once no other process writes.
+/// Waits until no other process writes.
 pub(crate) fn begin<'c>(connection: &'c Connection, timeout: &LockTimeout) -> Result<Transaction<'c>, Fault> {
     until_free(timeout, || Ok(Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?))
 }
 
-/// Retries while another process has the database locked.
 fn until_free<T>(timeout: &LockTimeout, attempt: impl FnMut() -> Result<T, Fault>) -> Result<T, Fault> {
     timeout.until_free(|result| matches!(result, Err(Fault::Before(error)) if is_busy(error)), attempt)
 }

@@ -37,7 +37,6 @@ impl From<rusqlite::Error> for Fault {
 }
 
 impl Fault {
-    /// The error for the caller of the command.
     pub(crate) fn into_error(self, location: &Location) -> StateError {
         match self {
             Fault::Refused(error) => error,
@@ -46,7 +45,7 @@ impl Fault {
             }
             Fault::Before(error) => of_sqlite(location, error),
             // A commit without the lock or without space was rolled back. A commit that was written
-            // but could not be flushed or published may be recovered later from the log.
+            // but not flushed or published may be recovered later from the log.
             Fault::Commit(error) if is_busy(&error) || code(&error) == Some(ErrorCode::DiskFull) => {
                 of_sqlite(location, error)
             }
@@ -58,7 +57,6 @@ impl Fault {
     }
 }
 
-/// The code of an SQLite error in any of its forms.
 pub(crate) fn code(error: &rusqlite::Error) -> Option<ErrorCode> {
     match error {
         rusqlite::Error::SqlInputError { error, .. } | rusqlite::Error::SqliteFailure(error, _) => {
@@ -68,13 +66,11 @@ pub(crate) fn code(error: &rusqlite::Error) -> Option<ErrorCode> {
     }
 }
 
-/// Whether another process has the database locked: to write, to recover from a killed process, or
-/// to close it as the last user.
+/// Another process writes, recovers from a killed process, or closes the database as the last user.
 pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(code(error), Some(DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed))
 }
 
-/// An error whose message begins with the path.
 pub(crate) fn path_error(location: &Location, kind: StateErrorKind, what: &str) -> StateError {
     StateError::new(kind, format!("{} {what}", location.path().display()))
 }
@@ -115,7 +111,6 @@ fn of_sqlite(location: &Location, error: rusqlite::Error) -> StateError {
     path_error(location, kind, what).with_source(error)
 }
 
-/// The error of a command whose lock timeout has passed.
 pub(crate) fn held_too_long(location: &Location) -> StateError {
     let timeout = location.lock_timeout();
     let text =
@@ -123,7 +118,7 @@ pub(crate) fn held_too_long(location: &Location) -> StateError {
     path_error(location, StateErrorKind::Unreachable, &text)
 }
 
-/// Finds out the reason, which SQLite does not report.
+/// Finds the reason, which SQLite does not report.
 fn cannot_open(location: &Location, error: rusqlite::Error) -> StateError {
     if let Err(why) = location.is_there() {
         return why;
@@ -151,7 +146,6 @@ fn cannot_open(location: &Location, error: rusqlite::Error) -> StateError {
     .with_source(error)
 }
 
-/// The error of a database without the right to write.
 pub(crate) fn read_only(location: &Location) -> StateError {
     if let Err(why) = location.check_writable() {
         return why;

@@ -2,9 +2,8 @@
 //! they come.
 //!
 //! SQLite has no fair order: a process that finds the database locked retries after a pause, and
-//! its share is a matter of chance. The operating system wakes a process that waits for a file lock
-//! immediately, so shares are even. A process that waits in vain ignores the file for a while: its
-//! holder may be stopped.
+//! its share is a matter of chance. A file lock wakes the next process immediately, so shares are
+//! even. A process that waits in vain ignores the file for a while: its holder may be stopped.
 
 use std::{
     fs::{File, OpenOptions},
@@ -16,12 +15,12 @@ use std::{
 
 use interval_queue_store::files::{beside, lock};
 
-/// Time-out of the wait for the gate, since a stopped process may hold it: [`HOLDS`] times as long as
-/// this process held it last, within these bounds.
+/// A stopped process may hold the gate, so the wait is [`HOLDS`] times as long as this process held
+/// it last, within these bounds.
 const TIMEOUT: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 const HOLDS: u32 = 10;
 
-/// How long a file is ignored after a time-out: twice as long after each further one.
+/// Time for which a file is ignored after a time-out; twice as long after each further one.
 const IGNORED: (Duration, Duration) = (Duration::from_millis(32), Duration::from_secs(1));
 
 /// The locked file next to the database, and a second one for the time in which the first is
@@ -37,15 +36,14 @@ pub struct Gate {
 #[derive(Debug)]
 struct Door {
     path: PathBuf,
-    /// `None`: not opened yet, or cannot be created; then every process passes. The gate does not
-    /// protect the database; it only makes waiting fair.
+    /// `None`: not opened yet, or cannot be created; then every process passes.
     turns: Option<Arc<Turns>>,
     ignored_until: Option<Instant>,
-    /// How long the file is ignored after the next time-out.
+    /// Applies after the next time-out.
     ignored: Duration,
 }
 
-/// The lock of the gate, and the thread that waits for it: a wait for a file lock has no time-out.
+/// A wait for a file lock has no time-out, so a thread waits.
 #[derive(Debug)]
 struct Turns {
     file: File,
@@ -55,7 +53,6 @@ struct Turns {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Turn {
-    /// The thread has nothing to wait for.
     Idle,
     /// The thread waits for the lock, and the gate for the thread.
     Awaited,
@@ -103,14 +100,14 @@ impl Gate {
 }
 
 impl Door {
-    /// Whether the file was locked within the time-out.
+    /// Returns false after the time-out.
     fn pass(&mut self, timeout: Duration) -> bool {
         if self.ignored_until.is_some_and(|until| now() < until) {
             return false;
         }
         if self.turns.is_none() {
             let make = || OpenOptions::new().append(true).create(true).open(&self.path);
-            // A user with the right to read the file may lock it, so users can share it.
+            // Users with the right to read the file may lock it, so they can share it.
             let file = File::open(&self.path).or_else(|_| make());
             self.turns = file.ok().and_then(Turns::start);
         }
@@ -147,7 +144,7 @@ impl Turns {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the file is locked now. A file that cannot be locked counts as locked.
+    /// A file that cannot be locked counts as locked.
     fn wait(&self, timeout: Duration) -> bool {
         let mut state = self.state();
         if *state == Turn::Idle && !matches!(lock::try_lock(&self.file), Ok(false)) {
@@ -162,7 +159,6 @@ impl Turns {
         is_granted
     }
 
-    /// The thread.
     fn wait_for_lock(&self) {
         loop {
             let wait = |state: &mut Turn| matches!(state, Turn::Idle | Turn::Granted);

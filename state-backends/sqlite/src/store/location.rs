@@ -14,13 +14,12 @@ use interval_queue_store::files::{
 
 use super::{Builder, Durability, error::path_error};
 
-/// Usual size of a page. A database of more than one page has a table.
+/// A database of more than one page has a table.
 const PAGE_BYTES: u64 = 4096;
-/// Lower and upper bound of the maximum pause between attempts. SQLite's own busy handler pauses
-/// for up to 100 ms, and is not called in all cases.
+/// Bounds of the maximum pause between attempts. SQLite's own busy handler pauses for up to 100 ms,
+/// and is not called in all cases.
 const MAX_PAUSE_BOUNDS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(10));
 
-/// The constant properties of an open store, and its files.
 #[derive(Debug)]
 pub(crate) struct Location {
     path: PathBuf,
@@ -28,9 +27,8 @@ pub(crate) struct Location {
     index: PathBuf,
     durability: Durability,
     lock_timeout: Duration,
-    /// The files that this process has open.
     open: Mutex<Option<Files>>,
-    /// Time and length of the file as of the last check by a new connection.
+    /// The file as of the last check by a new connection.
     checked: Mutex<Option<Written>>,
 }
 
@@ -78,12 +76,11 @@ impl Location {
         self.lock_timeout
     }
 
-    /// Starts the lock timeout of a command.
     pub(crate) fn begin_timeout(&self) -> LockTimeout {
         LockTimeout::begin(self.lock_timeout, MAX_PAUSE_BOUNDS)
     }
 
-    /// Whether there is a database. Fails if the directory is missing.
+    /// Fails if the directory is missing.
     pub(crate) fn is_there(&self) -> Result<bool, StateError> {
         match fs::metadata(&self.path) {
             Ok(_) => Ok(true),
@@ -95,7 +92,7 @@ impl Location {
         .map_err(|error| cannot("use", &self.path, error))
     }
 
-    /// Checks that this user may write to the database, or create it.
+    /// Includes the right to create the database.
     pub(crate) fn check_writable(&self) -> Result<(), StateError> {
         #[cfg(unix)]
         {
@@ -113,26 +110,23 @@ impl Location {
         Ok(())
     }
 
-    /// Checks that processes can share a database on this mount.
     pub(crate) fn check_mount(&self) -> Result<(), StateError> {
         check_mount(&self.path)
     }
 
-    /// The files that currently have the names of the database, its log and its index.
-    ///
     /// Files are never opened here: closing one would release the locks of this process that SQLite
     /// holds on it.
     pub(crate) fn files(&self) -> Files {
         Files { database: FileId::at(&self.path), log: FileId::at(&self.log), index: FileId::at(&self.index) }
     }
 
-    /// Whether the database exists, and is the same file as before.
+    /// Also requires that the database exists.
     pub(crate) fn still_has(&self, before: &Files) -> bool {
         let now = self.files().database;
         now.is_some() && now == before.database
     }
 
-    /// Time and length of the database file, if no new connection has checked it since.
+    /// `None`: a new connection has checked the file since.
     pub(crate) fn unchecked(&self) -> Option<Written> {
         let file = fs::metadata(&self.path).ok()?;
         let written = (file.modified().ok()?, file.len());
@@ -145,12 +139,12 @@ impl Location {
         *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = Some(written);
     }
 
-    /// Records which files this process has open.
+    /// This process has the files open.
     pub(crate) fn remember(&self, files: Option<Files>) {
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = files;
     }
 
-    /// Rejects a replaced database next to the old log: SQLite would mix the two.
+    /// SQLite would mix a replaced database with the old log.
     pub(crate) fn check_not_mixed(&self) -> Result<(), StateError> {
         let open = *self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.is_some_and(|open| open.are_mixed_with(&self.files())) {
@@ -161,7 +155,7 @@ impl Location {
         Ok(())
     }
 
-    /// Grants the right to create the database. `None`: it exists.
+    /// `None`: the database exists.
     ///
     /// SQLite itself needs no such right. But a process that has a deleted database open also has
     /// its index open, which the new database must not use, and only one process may remove it.
@@ -207,7 +201,7 @@ impl Location {
     }
 }
 
-/// The right to create the database, held until dropped.
+/// Held until dropped.
 #[derive(Debug)]
 pub(crate) struct Making<'a> {
     location: &'a Location,
@@ -216,7 +210,7 @@ pub(crate) struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// Removes a new database that could not be used. It must be closed.
+    /// For a new database that could not be used. It must be closed.
     pub(crate) fn undo(self) {
         let location = self.location;
         let length = |path| fs::metadata(path).map_or(0, |file| file.len());
@@ -229,7 +223,6 @@ impl Making<'_> {
     }
 }
 
-/// The identities of the files of a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Files {
     pub(crate) database: Option<FileId>,
@@ -238,12 +231,11 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Whether a log exists now that is not the one of `before`.
     pub(crate) fn have_another_log(&self, before: &Files) -> bool {
         self.log.is_some() && self.log != before.log
     }
 
-    /// Whether `now` is another database next to the log or the index of this one.
+    /// Another database is next to the log or the index of this one.
     pub(crate) fn are_mixed_with(&self, now: &Files) -> bool {
         let still_there = |before: &Option<FileId>, now| before.is_some() && before == now;
         now.database.is_some()

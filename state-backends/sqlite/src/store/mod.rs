@@ -1,5 +1,4 @@
-//! An SQLite database as a store: its location, its connections and transactions. The store does
-//! not depend on its contents.
+//! An SQLite database as a store, whatever its contents: location, connections and transactions.
 
 use std::{
     fmt,
@@ -30,7 +29,7 @@ use self::{
 };
 pub use self::{error::Fault, gate::Gate};
 
-/// Maximum number of concurrent reads. Each has a connection, of three open files.
+/// Each read has a connection, of three open files.
 const MAX_READERS: u32 = 16;
 
 /// One SQLite database that processes share. Clones share the connections.
@@ -100,9 +99,9 @@ impl SqliteStore {
         .await
     }
 
-    /// Runs `work`, which may write, in a transaction. Missing tables are created first. `work` may
-    /// run several times. Once begun, it is completed. If the tables have another version, `work`
-    /// must return [`Moved`](Fault::Moved).
+    /// Runs `work` in a transaction, after creating missing tables. `work` may run several times;
+    /// once begun, it is completed. If the tables have another version, it must return
+    /// [`Moved`](Fault::Moved).
     pub(crate) async fn change<T: Send + 'static>(
         &self,
         component: &'static Component,
@@ -116,7 +115,7 @@ impl SqliteStore {
         blocking(move || write_connection.change(component, &timeout, work)).await
     }
 
-    /// As [`change`](Self::change), on a thread that may block.
+    /// Must run on a thread that may block.
     pub(crate) fn change_here<T>(
         &self,
         component: &'static Component,
@@ -128,8 +127,8 @@ impl SqliteStore {
         write_connection.change(component, &timeout, work)
     }
 
-    /// Reads the database on a thread that may block, over a kept connection: opening one takes far
-    /// longer than a short read.
+    /// Must run on a thread that may block. Keeps connections: opening one takes far longer than a
+    /// short read.
     pub(crate) fn read_here<T>(
         &self,
         component: &'static Component,
@@ -138,8 +137,7 @@ impl SqliteStore {
         self.read_pool.read(component, &self.location.begin_timeout(), work)
     }
 
-    /// As [`read_here`](Self::read_here), on a thread of its own, with at most [`MAX_READERS`] at a
-    /// time.
+    /// On another thread, with at most [`MAX_READERS`] reads at a time.
     pub(crate) async fn read_pooled<T: Send + 'static>(
         &self,
         component: &'static Component,
@@ -154,7 +152,7 @@ impl SqliteStore {
         .await
     }
 
-    /// Reads the database for watchers, on a thread that may block. `None`: the store is closed.
+    /// Must run on a thread that may block. `None`: the store is closed.
     pub(crate) fn read_unless_closed<T>(
         &self,
         component: &'static Component,
@@ -163,33 +161,28 @@ impl SqliteStore {
         self.read_pool.read_unless_closed(component, &self.location.begin_timeout(), work)
     }
 
-    /// Maximum wait of a command for other users of the database.
     pub(crate) fn lock_timeout(&self) -> Duration {
         self.location.lock_timeout()
     }
 
-    /// The gate that processes pass one at a time.
     pub(crate) fn gate(&self) -> Gate {
         Gate::beside(self.path())
     }
 
-    /// Creates or upgrades the tables of a component, in the open transaction.
+    /// Uses the open transaction.
     pub(crate) fn upgrade(&self, component: &Component, on: &Connection) -> Result<(), Fault> {
         schema::upgrade(component, on, &self.location)
     }
 
-    /// Converts a fault to an error for the caller.
     pub(crate) fn error_of(&self, fault: Fault) -> StateError {
         fault.into_error(&self.location)
     }
 
-    /// The error of a command whose lock timeout has passed.
     pub(crate) fn held_too_long(&self) -> StateError {
         held_too_long(&self.location)
     }
 
-    /// Reads the database, with at most [`MAX_READERS`] at a time. `None`: there are no such
-    /// tables.
+    /// With at most [`MAX_READERS`] reads at a time. `None`: there are no such tables.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         component: &'static Component,

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 
 use super::{database::begin, error::Fault, location::Location};
 
-/// The version of the existing tables. 0: there are none.
+/// 0: there are no tables.
 pub(crate) fn version(
     component: &Component,
     connection: &Connection,
@@ -27,7 +27,7 @@ pub(crate) fn version(
     Ok(component.version(&found)?)
 }
 
-/// Upgrades the tables in a transaction.
+/// Begins a transaction.
 pub(crate) fn migrate(
     component: &Component,
     connection: &Connection,
@@ -39,13 +39,13 @@ pub(crate) fn migrate(
     transaction.commit().map_err(Fault::Commit)
 }
 
-/// Upgrades the tables in the open transaction.
+/// Requires an open transaction.
 pub(crate) fn upgrade(
     component: &Component,
     connection: &Connection,
     location: &Location,
 ) -> Result<(), Fault> {
-    // Another process may have upgraded them in the meantime.
+    // Another process may have upgraded the tables in the meantime.
     let Some(steps) = component.steps(version(component, connection, location)?) else { return Ok(()) };
     Ok(connection.execute_batch(&steps)?)
 }

@@ -45,8 +45,7 @@ pub static TASKS: Component = Component {
     grants: "the right to write to the file",
 };
 
-/// Minimum wait for a reply: the writer thread may need this long to start a command, even without
-/// contention.
+/// The writer thread may need this long to start a command, even without contention.
 const MIN_COMMAND_TIMEOUT: Duration = Duration::from_millis(250);
 
 type Clock = Arc<dyn Fn() -> Micros + Send + Sync>;
@@ -61,7 +60,6 @@ pub struct SqliteTasks {
     writer: Writer,
 }
 
-/// Shared by a handle and its writer thread.
 pub(crate) struct Shared {
     store: SqliteStore,
     clock: Clock,
@@ -133,8 +131,7 @@ impl SqliteTasks {
 }
 
 impl Shared {
-    /// Runs a command in the open transaction. Returns the reply, and the number of the
-    /// notification if watchers must be notified.
+    /// Returns also the number of the notification if watchers must be notified.
     fn carry_out(
         &self,
         on: &Connection,
@@ -147,7 +144,6 @@ impl Shared {
     }
 }
 
-/// Checks that the tables still have the version of this program.
 fn check_version(on: &Connection) -> Result<(), Fault> {
     let version: i64 = on
         .prepare_cached("SELECT version FROM interval_queue_task_schema")?
@@ -172,7 +168,7 @@ impl TaskStore for SqliteTasks {
         let wait_timeout = self.shared.store.lock_timeout().max(MIN_COMMAND_TIMEOUT);
         let answer = match timeout(wait_timeout, &mut answer).await {
             Ok(answer) => answer,
-            // Claimed before the thread could begin it: it will not run.
+            // Claimed before the thread could begin the command: it will not run.
             Err(_) if !claimed.swap(true, Ordering::Relaxed) => {
                 return Err(self.shared.store.held_too_long());
             }

@@ -1,11 +1,11 @@
 //! Watches queues for notifications. Commands of this process notify directly. For other processes,
 //! the operating system reports writes to the log, and a read of one number per queue shows which
-//! queues were notified. Every commit of any process would cause a read, so a process reads ten times
-//! a second while all its watchers are workers that can take no more tasks.
+//! queues were notified. Every commit would cause a read, so a process reads ten times a second
+//! while all its watchers are workers that can take no more tasks.
 //!
-//! The alternative, polling SQLite's `data_version` every millisecond, would cost each watcher of a
-//! quiet database a thousand reads a second. This way costs none. To measure the delay of an `add`,
-//! run `cargo bench --bench tasks -- --only pickup`.
+//! Polling `data_version` every millisecond instead would cost each watcher of a quiet database a
+//! thousand reads a second. To measure the delay of an `add`, run `cargo bench --bench tasks --
+//! --only pickup`.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -33,18 +33,17 @@ use tokio::sync::watch::{self, Sender};
 use super::{TASKS, check_version};
 use crate::{SqliteStore, store::Fault};
 
-/// Minimum time between two checks: other queues of the database may be busy.
+/// Other queues of the database may be busy.
 const MIN_CHECK_INTERVAL: Duration = Duration::from_micros(500);
 
-/// Time between two checks while every watcher is a worker that can take no more tasks: it only has
-/// to see that a run must stop.
+/// While every watcher is a worker that can take no more tasks: it only has to see that a run must
+/// stop.
 const LAZY_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The watchers of the queues of a database.
 pub(super) struct Watchers {
     store: SqliteStore,
     queues: Mutex<HashMap<QueueName, Watched>>,
-    /// The file watcher of the log, kept by the streams.
+    /// Streams keep the file watcher.
     log: Mutex<Weak<RecommendedWatcher>>,
     demand: Arc<Demand>,
 }
@@ -67,7 +66,7 @@ impl Demand {
         *locked(&self.is_there)
     }
 
-    /// Waits until there is demand, for at most [`LAZY_CHECK_INTERVAL`].
+    /// Waits for at most [`LAZY_CHECK_INTERVAL`].
     fn wait(&self) {
         let is_there = locked(&self.is_there);
         let _ = self.came.wait_timeout_while(is_there, LAZY_CHECK_INTERVAL, |is_there| !*is_there);
@@ -75,7 +74,7 @@ impl Demand {
 }
 
 struct Watched {
-    /// The number of the last notification seen. `None`: not read yet.
+    /// `None`: not read yet.
     last_seen: Option<i64>,
     sender: Sender<()>,
     /// Workers of this process that got all tasks that they wanted. Each has a stream.
@@ -87,7 +86,6 @@ impl Watched {
         self.sender.receiver_count() > self.full.len()
     }
 
-    /// Notifies the watchers, unless the number is known.
     fn notify_if_new(&mut self, number: i64) {
         if self.last_seen.replace(number).is_some_and(|before| before != number) {
             self.sender.send_replace(());
@@ -95,7 +93,7 @@ impl Watched {
     }
 }
 
-/// Queues with the number of the last notification seen.
+/// With the numbers of the last notifications seen.
 type Snapshot = Vec<(QueueName, Option<i64>)>;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -107,14 +105,12 @@ impl Watchers {
         Self { store: store.clone(), queues: Mutex::default(), log: Mutex::default(), demand: Arc::default() }
     }
 
-    /// Begins to watch a queue.
     pub(super) async fn watch(self: &Arc<Self>, queue: &QueueName) -> Result<Changes, StateError> {
         let (watchers, queue) = (self.clone(), queue.clone());
         blocking(move || {
             let log = watchers.listen()?;
             let receiver = {
                 let mut queues = locked(&watchers.queues);
-                // Removes queues without watchers.
                 queues.retain(|_, watched| !watched.sender.is_closed());
                 let new = || Watched { last_seen: None, sender: Sender::new(()), full: HashSet::new() };
                 queues.entry(queue.clone()).or_insert_with(new).sender.subscribe()
@@ -131,8 +127,8 @@ impl Watchers {
         .await
     }
 
-    /// Records whether a worker of this process can take more tasks than it got. A step that
-    /// requested none shows nothing.
+    /// A worker of this process may be able to take more tasks than it got. A step that requested
+    /// none shows nothing.
     pub(super) fn stepped(&self, queue: &QueueName, step: &Step, stepped: &Stepped) {
         let is_full = stepped.leased.len() >= step.want as usize;
         self.update_full(queue, |full| match (step.want, is_full) {
@@ -149,7 +145,7 @@ impl Watchers {
         });
     }
 
-    /// Changes the full workers of a queue. `change` returns whether something may have changed.
+    /// `change` returns whether something may have changed.
     fn update_full(&self, queue: &QueueName, change: impl FnOnce(&mut HashSet<WorkerId>) -> bool) {
         let mut queues = locked(&self.queues);
         if queues.get_mut(queue).is_some_and(|watched| change(&mut watched.full)) {
@@ -164,12 +160,11 @@ impl Watchers {
         }
     }
 
-    /// The watched queues with the number of the last notification seen.
     fn snapshot(&self) -> Snapshot {
         locked(&self.queues).iter().map(|(queue, watched)| (queue.clone(), watched.last_seen)).collect()
     }
 
-    /// Reads the numbers of all watched queues, unless the store is closed.
+    /// Does nothing if the store is closed.
     fn check(&self) -> Result<(), StateError> {
         let snapshot = self.snapshot();
         if let Some(all) = self.store.read_unless_closed(&TASKS, notification_numbers(&snapshot))? {
@@ -193,7 +188,6 @@ impl Watchers {
         }
     }
 
-    /// The file watcher of the log, shared by all streams.
     fn listen(self: &Arc<Self>) -> Result<Arc<RecommendedWatcher>, StateError> {
         let mut shared = locked(&self.log);
         if let Some(watcher) = shared.upgrade() {
@@ -216,14 +210,13 @@ impl Watchers {
         Ok(watcher)
     }
 
-    /// Ends all streams. The next watcher starts over.
+    /// The next watcher starts over.
     fn end(&self) {
         *locked(&self.log) = Weak::new();
         locked(&self.queues).clear();
     }
 }
 
-/// The stream of one watcher.
 struct Watch {
     receiver: watch::Receiver<()>,
     /// Must be dropped after the receiver.
@@ -231,8 +224,7 @@ struct Watch {
     _log: Arc<RecommendedWatcher>,
 }
 
-/// Forgets the full workers of a queue once one of its streams has ended: the stream may have been
-/// that of a full worker.
+/// Forgets the full workers of a queue: the ended stream may have been that of a full worker.
 struct End(Weak<Watchers>, QueueName);
 
 impl Drop for End {
@@ -256,7 +248,6 @@ fn notification_numbers(queues: &Snapshot) -> impl Fn(&Connection) -> Result<Vec
     }
 }
 
-/// An event of the file system.
 enum LogEvent {
     /// The database or its log may have been written.
     Written,
@@ -264,14 +255,14 @@ enum LogEvent {
     Gone,
 }
 
-/// Delays of further checks after an event, in microseconds. The log is written before the commit,
-/// which becomes visible only after the flush, without an event.
+/// Microseconds from an event to further checks. The log is written before the commit, which
+/// becomes visible only after the flush, without an event.
 const RECHECK_MICROS: [u64; 7] = [250, 1_000, 4_000, 16_000, 64_000, 256_000, 1_024_000];
 
 /// The first delay longer than [`LAZY_CHECK_INTERVAL`].
 const LAZY_RECHECK: usize = 5;
 
-/// Checks after each event and some times later, until the watcher is dropped.
+/// Runs until the watcher is dropped.
 fn listen(watchers: &Weak<Watchers>, receiver: &Receiver<LogEvent>) {
     let mut checks = RECHECK_MICROS.len();
     loop {
@@ -296,7 +287,7 @@ fn listen(watchers: &Weak<Watchers>, receiver: &Receiver<LogEvent>) {
     }
 }
 
-/// Watches the directory, since the log may be missing, and is created and removed.
+/// Watches the directory, since the log is created and removed.
 fn watcher(
     database: &Path,
     sender: SyncSender<LogEvent>,
@@ -323,13 +314,13 @@ fn watcher(
     Ok(watcher)
 }
 
-/// Whether the directory was removed or renamed, so that no further events will come.
+/// The directory was removed or renamed, so that no further events will come.
 fn is_end(event: &Event, directory: &Path) -> bool {
     let gone = matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
     gone && event.paths.iter().any(|path| path == directory)
 }
 
-/// Whether one of these files may have been written or replaced.
+/// The file may have been written or replaced.
 fn concerns(event: &Event, names: &[Option<std::ffi::OsString>]) -> bool {
     let is_one = event.paths.iter().any(|path| names.iter().any(|name| path.file_name() == name.as_deref()));
     event.need_rescan() || (is_one && !matches!(event.kind, EventKind::Access(_)))

@@ -84,7 +84,7 @@ impl SqliteTasks {
         self.within(transaction, queue, |rows, now| rules::complete_within(rows, now, worker, completion))
     }
 
-    /// Runs `work` in the open transaction, which stays as before after an error.
+    /// After an error the transaction is as before.
     fn within<T>(
         &self,
         on: &Connection,
@@ -111,7 +111,7 @@ impl SqliteTasks {
         Ok(done)
     }
 
-    /// Rejects a connection whose commit would not commit the tasks.
+    /// The commit of another connection would not commit the tasks.
     fn check_connection(&self, on: &Connection) -> Result<(), StateError> {
         let wrong = |text| Err(StateError::new(StateErrorKind::Invalid, text));
         if on.is_autocommit() {
@@ -131,7 +131,7 @@ impl SqliteTasks {
         Ok(())
     }
 
-    /// Takes the write lock, and creates missing tables.
+    /// Also creates missing tables.
     fn lock(&self, on: &Connection) -> Result<(), Fault> {
         let locked = on.prepare_cached(LOCK).and_then(|mut lock| lock.execute([]));
         match locked.map_err(Fault::from).and_then(|_| check_version(on)) {
@@ -163,7 +163,6 @@ impl SqliteTasks {
     }
 }
 
-/// Whether the tables are missing.
 fn is_missing(error: &rusqlite::Error) -> bool {
     code(error) == Some(ErrorCode::Unknown)
 }

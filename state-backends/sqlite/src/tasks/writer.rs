@@ -24,20 +24,18 @@ use crate::{
     store::{Fault, Gate, gate},
 };
 
-/// Approximate number of tasks in the commands of one transaction. Limits the wait of other
-/// processes.
+/// Approximate number, which limits the wait of other processes.
 const MAX_BATCH_TASKS: usize = 4_000;
 
 /// Time in which a process that has passed the gate may begin transactions.
 const MAX_HOLD: Duration = Duration::from_millis(2);
 
-/// Maximum wait for a command while the gate is held.
+/// Time for which a held gate waits for a command.
 const MAX_LINGER: Duration = Duration::from_micros(80);
 
 /// A reply, or the payload of a panic.
 type Answer = Result<Result<Reply, StateError>, Box<dyn Any + Send>>;
 
-/// A command, and the channel of its reply.
 pub(super) struct Request {
     pub(super) queue: QueueName,
     pub(super) command: Command,
@@ -47,12 +45,12 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Whether to run the command. Claims it for the thread.
+    /// Claims the command for the thread.
     fn claim(&self) -> bool {
         !self.reply.is_closed() && !self.claimed.swap(true, Ordering::Relaxed)
     }
 
-    /// Approximate number of tasks that the command touches.
+    /// Approximate number of tasks.
     fn weight(&self) -> usize {
         match &self.command {
             Command::Add(add) => 1 + add.tasks.len(),
@@ -63,12 +61,12 @@ impl Request {
     }
 }
 
-/// Sends commands to the thread, which ends once all clones are dropped.
+/// The thread ends once all clones are dropped.
 #[derive(Clone)]
 pub(super) struct Writer(Sender<Request>);
 
 impl Writer {
-    /// A thread of its own: the runtime would wait at its end for a thread that waits for other
+    /// Not a thread of the runtime, which would wait at its end for a thread that waits for other
     /// processes.
     pub(super) fn start(shared: Arc<Shared>) -> Result<Self, StateError> {
         let (sender, requests) = mpsc::channel();
@@ -94,7 +92,7 @@ struct Thread {
     shared: Arc<Shared>,
     gate: Gate,
     requests: Receiver<Request>,
-    /// Whether the last command came within [`MAX_LINGER`] after a reply.
+    /// The last command came within [`MAX_LINGER`] after a reply.
     is_quick: bool,
 }
 
@@ -116,8 +114,8 @@ impl Thread {
         }
     }
 
-    /// The next command. The gate is kept for one that comes immediately: another process would
-    /// find its cached pages outdated, and so would this one afterwards.
+    /// The gate is kept for a command that comes immediately: another process would find its cached
+    /// pages outdated, and so would this one afterwards.
     fn next(&mut self) -> Option<Request> {
         let answered = gate::now();
         let soon = self.gate.held_for().and_then(|_| self.requests.recv_timeout(MAX_LINGER).ok());
@@ -129,7 +127,7 @@ impl Thread {
         next
     }
 
-    /// The next commands to run, up to [`MAX_BATCH_TASKS`].
+    /// Takes up to [`MAX_BATCH_TASKS`].
     fn batch(&self, first: Request) -> Vec<Request> {
         let mut weight = 0;
         let mut batch = Vec::new();
@@ -158,7 +156,6 @@ impl Thread {
         }
     }
 
-    /// Runs a command in a transaction of its own.
     fn carry_out_single(&self, request: &Request) -> Answer {
         let change = |on: &Connection| {
             check_version(on)?;
@@ -168,7 +165,7 @@ impl Thread {
         self.notify(Ok(changed.map(|(reply, notification)| (request, reply, notification))))
     }
 
-    /// Runs the commands one after the other, each under a savepoint.
+    /// Each command has a savepoint.
     fn carry_out_batch<'r>(&self, on: &Connection, batch: &'r [Request]) -> Result<Vec<Executed<'r>>, Fault> {
         check_version(on)?;
         let run = |sql| on.prepare_cached(sql)?.execute([]);
@@ -190,7 +187,7 @@ impl Thread {
         batch.iter().map(carry_out_one).collect()
     }
 
-    /// Notifies the watchers of this process after the commit.
+    /// Required after the commit.
     fn notify(&self, executed: Executed<'_>) -> Answer {
         Ok(executed?.map(|(request, reply, notification)| {
             if let (Command::Step(step), Reply::Stepped(stepped)) = (&request.command, &reply) {

@@ -1,5 +1,5 @@
-//! Existence probe: one statement that tests whether several lookups of a poll under the shared
-//! lock would return rows, since they seldom do.
+//! Existence probe: one statement tests whether several lookups of a poll under the shared lock
+//! would return rows, since they seldom do.
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
@@ -30,7 +30,6 @@ const FIRST_ROWS: &str = "SELECT \
     (SELECT e.up FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = ANY ($3) \
     AND (e.state = 'new' OR e.state = 'open') LIMIT 1)";
 
-/// The column of the probe for a target.
 fn column_of(target: &Target) -> Option<usize> {
     match target {
         Target::Look(index::Unnotified::NUMBER, _) => Some(0),
@@ -46,8 +45,7 @@ pub(in crate::tasks) fn has_probe(lookup: &Lookup) -> bool {
     column_of(&lookup.target).is_some()
 }
 
-/// Adds an empty result to the read set for each lookup that would find nothing. The other lookups
-/// remain missing.
+/// Adds empty results for lookups that would find nothing. The others remain missing.
 pub(in crate::tasks) fn probe(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
     let worker: Option<Uuid> = lookups.iter().find_map(|lookup| match &lookup.target {
         Target::Look(index::ToStop::NUMBER, values) => values.first()?.parse().ok(),

@@ -1,8 +1,8 @@
 //! Lookups in SQL: one statement for all lookups of a kind.
 //!
-//! Table names have no schema: each transaction sets its search path. Its settings leave the server
-//! only plans with an index, see `tasks/mod.rs`. The conditions repeat those of the index, which
-//! selects the index.
+//! Table names have no schema: each transaction sets its search path. Settings leave the server
+//! only plans with an index, see `tasks/mod.rs`; conditions repeat those of the index, which
+//! selects it.
 
 mod edges;
 mod existence_probe;
@@ -31,13 +31,11 @@ use super::{
 };
 use crate::store::Query;
 
-/// The declared indexes, by their numbers.
 static DECLARED: LazyLock<Vec<Declared>> = LazyLock::new(index::declared);
 
-/// The rows that a lookup locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Locks {
-    /// No rows: the transaction only reads, or excludes other writers.
+    /// The transaction only reads, or excludes other writers.
     None,
     /// Upstreams of added tasks, which must not be deleted.
     KeyShare,
@@ -47,28 +45,24 @@ pub(super) enum Locks {
     Update,
 }
 
-/// The queue of a lookup, and its locks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope {
-    /// The number of the queue.
     pub(super) queue: i64,
     pub(super) locks: Locks,
-    /// Whether the transaction may write.
     pub(super) writes: bool,
-    /// Whether the rules have not asked for the rows yet.
+    /// The rules have not asked for the rows yet.
     pub(super) is_read_ahead: bool,
-    /// Whether lookups of ready tasks begin at [low-water marks](super::low_marks).
+    /// Lookups of ready tasks begin at [low-water marks](super::low_marks).
     pub(super) has_low_marks: bool,
 }
 
-/// A statement for several lookups, and the function that adds its rows to the read set.
+/// A statement for several lookups, and how to add its rows to the read set.
 pub(super) struct LookupQuery {
     pub(super) query: Query,
     shape: RowShape,
     add_rows: Box<AddRows>,
 }
 
-/// The shape of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RowShape {
     /// The number of the lookup, and a task.
@@ -78,7 +72,6 @@ enum RowShape {
     Others,
 }
 
-/// Adds the rows of a statement to the read set.
 type AddRows = dyn Fn(&[&Row], &mut ReadSet) -> Result<(), StateError> + Send + Sync;
 
 impl LookupQuery {
@@ -91,8 +84,7 @@ impl LookupQuery {
     }
 }
 
-/// The statements for some lookups. A poll under the shared lock replaces rare lookups by an
-/// existence probe.
+/// A poll under the shared lock replaces rare lookups by an existence probe.
 pub(super) fn lookup_queries(scope: Scope, mut lookups: Vec<Lookup>) -> Vec<LookupQuery> {
     let probed: Vec<Lookup> = match scope.is_read_ahead && scope.locks == Locks::Own {
         true => lookups.extract_if(.., |lookup| existence_probe::has_probe(lookup)).collect(),
@@ -123,8 +115,8 @@ pub(super) fn lookup_queries(scope: Scope, mut lookups: Vec<Lookup>) -> Vec<Look
     all
 }
 
-/// Combines all lookups of tasks into one statement, since the overhead of a statement exceeds the
-/// cost of its rows. Its parts run, and lock rows, in order.
+/// One statement for all lookups of tasks, since its overhead exceeds the cost of its rows. Its
+/// parts run, and lock rows, in order.
 fn fused(lookup_queries: Vec<LookupQuery>) -> LookupQuery {
     let (mut queries, mut add_rows, mut shape) = (Vec::new(), Vec::new(), Vec::new());
     for lookup_query in lookup_queries {
@@ -187,7 +179,7 @@ fn group(scope: Scope, lookups: Vec<Lookup>) -> Vec<LookupQuery> {
     }
 }
 
-/// A statement for several lookups. Its rows begin with the number of the lookup, from 1.
+/// The rows begin with the number of the lookup, from 1.
 fn lookup_query<T: 'static>(
     lookups: Vec<Lookup>,
     query: Query,
@@ -232,7 +224,6 @@ fn insert_tasks(tasks: &[Task], read_set: &mut ReadSet) {
     }
 }
 
-/// Adds the row to an error about a column.
 fn in_row(row: &Row, error: StateError) -> StateError {
     if error.kind() != StateErrorKind::Damaged {
         return error;
@@ -244,7 +235,7 @@ fn in_row(row: &Row, error: StateError) -> StateError {
     StateError::new(StateErrorKind::Damaged, text)
 }
 
-/// A query whose first value is the number of the queue.
+/// The first value is the number of the queue.
 fn query(scope: Scope, sql: impl Into<std::borrow::Cow<'static, str>>) -> Query {
     Query::new(sql).with(scope.queue, Type::INT8)
 }

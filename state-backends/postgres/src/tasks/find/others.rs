@@ -1,5 +1,4 @@
-//! Lookups of all other rows of a queue: the queue itself, workers, kinds, keys, schedules and
-//! counts.
+//! Lookups of queues, workers, kinds, keys, schedules and counts.
 
 use interval_queue_contract::StateError;
 use interval_queue_task_contract::{
@@ -83,7 +82,7 @@ fn read_event(reader: &mut Reader<'_>) -> Result<(u64, Event), StateError> {
 const LAST_EVENT: &str =
     "SELECT 1::bigint, coalesce(max(number), 0) FROM interval_queue_task_event WHERE queue = $1";
 
-/// Looks up rows of one table.
+/// Requires lookups of one table.
 pub(super) fn others(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
     let Some(first) = lookups.first().cloned() else {
         return lookup_query(

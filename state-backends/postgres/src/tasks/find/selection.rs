@@ -1,5 +1,5 @@
-//! Lookups of tasks by a selector: an index gives a bounded number of tasks in order, and the
-//! conditions apply to these.
+//! Lookups by a selector: an index gives a bounded number of tasks in order, and the conditions
+//! apply to these.
 
 use interval_queue_task_contract::{
     Cursor, Kind, MAX_SCANNED, Order, State, Task,
@@ -16,7 +16,7 @@ use crate::tasks::{
     view::{Lookup, LookupResult, Selection},
 };
 
-/// The conditions of the partial indexes that an order reads.
+/// Of the partial indexes that an order reads.
 fn ranges(order: Order) -> Vec<String> {
     match order {
         Order::Oldest | Order::Newest => vec!["t.added IS NOT NULL".to_owned()],
@@ -29,9 +29,9 @@ fn ranges(order: Order) -> Vec<String> {
     }
 }
 
-/// The first [`MAX_SCANNED`] tasks `s` of the queue $1 after the position ($2, $3), in its order. The
-/// server merges the ranges, since an index has each in the order; each has a limit of its own, so
-/// that no plan reads all of it.
+/// The first [`MAX_SCANNED`] tasks `s` of the queue $1 after the position ($2, $3). The server
+/// merges the ranges, which an index has in order; each has a limit of its own, so that no plan
+/// reads all of it.
 fn following(order: Order) -> String {
     let (time, comparison, direction) = match order {
         Order::Oldest => ("added", ">", ""),
@@ -52,7 +52,6 @@ fn position(scope: Scope, sql: String, after: Cursor) -> crate::store::Query {
     query(scope, sql).with(micros(after.at), Type::INT8).with(after.id.uuid(), Type::UUID)
 }
 
-/// The last task that a selection examines.
 pub(super) fn scan_end(scope: Scope, lookup: &Lookup, after: Cursor) -> LookupQuery {
     let time = if after.order == Order::Ended { "ended" } else { "added" };
     let from = following(after.order);
@@ -61,7 +60,7 @@ pub(super) fn scan_end(scope: Scope, lookup: &Lookup, after: Cursor) -> LookupQu
     lookup_query(vec![lookup.clone()], position(scope, sql, after), read, LookupResult::Instants)
 }
 
-/// Looks up tasks by a selector. All transactions lock them by id.
+/// All transactions lock the tasks by id.
 pub(super) fn select(scope: Scope, lookup: &Lookup, selection: &Selection) -> LookupQuery {
     let Selection { selector, after } = selection;
     let after = *after;

@@ -21,11 +21,10 @@ use crate::tasks::{
     view::{Lookup, LookupResult, ReadSet, Target},
 };
 
-/// Looks up tasks by id.
 pub(super) fn named(scope: Scope, mut lookups: Vec<Lookup>) -> LookupQuery {
     let lock = match scope.locks {
         Locks::KeyShare => "FOR KEY SHARE",
-        // Allows other transactions to add downstreams to the tasks.
+        // Other transactions may add downstreams.
         Locks::Own => "FOR NO KEY UPDATE",
         _ => "OFFSET 0",
     };
@@ -62,8 +61,7 @@ fn one_task(tasks: Vec<Task>) -> LookupResult {
     LookupResult::Task(tasks.into_iter().next().map(Box::new))
 }
 
-/// Looks up payloads, results or logs, up to about the size of a reply. The rules ask again for the rest
-/// if they need it.
+/// Up to about the size of a reply. The rules ask again for the rest if they need it.
 fn bodies(scope: Scope, lookups: Vec<Lookup>, ids: Vec<Uuid>, column: &'static str) -> LookupQuery {
     let sql = format!(
         "SELECT s.n, s.body::text FROM (SELECT a.n, t.{column} AS body, \
@@ -90,7 +88,7 @@ fn bodies(scope: Scope, lookups: Vec<Lookup>, ids: Vec<Uuid>, column: &'static s
     LookupQuery { query, shape: RowShape::Others, add_rows: Box::new(add_rows) }
 }
 
-/// Looks up tasks of keys, or their number.
+/// Finds tasks of keys, or their number.
 pub(super) fn of_keys(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
     let keys = lookups.iter().filter_map(|lookup| match &lookup.target {
         Target::LeasedOfKey(key)
@@ -151,7 +149,6 @@ pub(super) fn page(scope: Scope, lookup: Lookup) -> LookupQuery {
     }
 }
 
-/// Looks up tasks of an index.
 pub(super) fn look(scope: Scope, number: usize, lookups: Vec<Lookup>) -> LookupQuery {
     let declared = &DECLARED[number];
     let Declared { columns, order, .. } = declared;
@@ -212,7 +209,7 @@ fn next_key(scope: Scope, lookup: &Lookup, after: Option<&Key>) -> LookupQuery {
     lookup_query(vec![lookup.clone()], query, |reader| reader.read(), to_result)
 }
 
-/// The pairs of kind and priority with ready tasks, found one after the other.
+/// Kinds and priorities with ready tasks, found one after the other.
 const PAIRS: &str = "pair AS (\
      (SELECT t.kind, t.priority, '-9223372036854775808'::bigint AS due FROM interval_queue_task AS t \
      WHERE t.queue = $1 AND t.state = 'ready' ORDER BY t.kind, t.priority LIMIT 1) \
@@ -221,9 +218,8 @@ const PAIRS: &str = "pair AS (\
      WHERE t.queue = $1 AND t.state = 'ready' AND (t.kind, t.priority) > (p.kind, p.priority) \
      ORDER BY t.kind, t.priority LIMIT 1) AS n)";
 
-/// The pairs of kind and priority with ready tasks or a low-water mark, for each kind of the
-/// lookup. The pair after a priority is the next one with a mark, or a lower one without a mark. So
-/// entries of pairs with a mark are not scanned.
+/// Kinds and priorities with ready tasks or a low-water mark. The pair after a priority is the next
+/// one with a mark, or a lower one without a mark, so entries of pairs with a mark are not scanned.
 const PAIRS_WITH_LOW_MARKS: &str = "low_mark AS MATERIALIZED (\
      SELECT f.kind, f.priority, f.due FROM interval_queue_task_low_mark AS f WHERE f.queue = $1), \
      pair AS (\
@@ -236,11 +232,11 @@ const PAIRS_WITH_LOW_MARKS: &str = "low_mark AS MATERIALIZED (\
      AND t.priority < coalesce(f.priority, 9223372036854775807) ORDER BY t.priority LIMIT 1) \
      UNION ALL SELECT f.priority, f.due WHERE f.priority IS NOT NULL LIMIT 1) AS n)";
 
-/// Looks up the first ready tasks. The index orders the tasks of each kind and priority. There are
-/// few such pairs: they are found one after the other, and their tasks are merged. Payloads are
-/// included unless they exceed their share of a reply.
+/// The index orders the tasks of each kind and priority. There are few such pairs: they are found
+/// one after the other, and their tasks are merged. Payloads are included unless they exceed their
+/// share of a reply.
 fn ready(scope: Scope, lookup: &Lookup, kinds: &[Kind], at_least: Option<i32>) -> LookupQuery {
-    // Reads more tasks than requested, since locked ones are skipped.
+    // Locked tasks are skipped.
     let (ahead, lock) = match scope.locks {
         Locks::Own => ("$2 * 5 + 20", "FOR NO KEY UPDATE SKIP LOCKED"),
         _ => ("$2", "OFFSET 0"),

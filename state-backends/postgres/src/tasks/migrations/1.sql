@@ -1,12 +1,8 @@
--- Tables of stored tasks, and functions that add and complete tasks in SQL. Times are microseconds since 1970; the view
--- interval_queue_tasks shows them as dates.
-
--- # Version of the tables
+-- Stored tasks. Times are microseconds since 1970; the view interval_queue_tasks shows them as
+-- dates.
 
 CREATE TABLE interval_queue_task_schema (version integer NOT NULL);
 INSERT INTO interval_queue_task_schema VALUES (1);
-
--- # Times in microseconds
 
 CREATE FUNCTION interval_queue_task_micros(timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE
     AS 'SELECT (extract(epoch FROM $1) * 1000000)::bigint';
@@ -17,8 +13,6 @@ CREATE FUNCTION interval_queue_task_micros(interval) RETURNS bigint LANGUAGE sql
 
 CREATE FUNCTION interval_queue_task_now() RETURNS bigint LANGUAGE sql
     AS 'SELECT interval_queue_task_micros(clock_timestamp())';
-
--- # Queues
 
 CREATE TABLE interval_queue_task_queue (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -33,11 +27,8 @@ CREATE TABLE interval_queue_task_queue (
     latest bigint NOT NULL,
     maintenance_due boolean NOT NULL,
     rebalance_after json,
-    -- Start and end of the recording of events.
     followed json
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
-
--- # Tasks
 
 CREATE TABLE interval_queue_task (
     queue bigint NOT NULL,
@@ -51,7 +42,7 @@ CREATE TABLE interval_queue_task (
     -- Lower is more urgent.
     due bigint NOT NULL,
     added bigint NOT NULL,
-    -- Orders tasks that were added at the same instant.
+    -- Of tasks that were added at the same instant.
     position bigint NOT NULL DEFAULT 0,
     not_before bigint NOT NULL DEFAULT 0,
     key text COLLATE "C",
@@ -68,9 +59,9 @@ CREATE TABLE interval_queue_task (
     has_edges boolean NOT NULL DEFAULT false,
     schedule text COLLATE "C",
     scheduled_at bigint,
-    -- Trace in which the task was added: a W3C traceparent.
+    -- A W3C traceparent.
     trace text COLLATE "C",
-    -- Token of the last lease: these two columns.
+    -- Token of the last lease.
     incarnation bigint NOT NULL DEFAULT 0,
     attempt bigint NOT NULL DEFAULT 0,
     failures bigint NOT NULL DEFAULT 0,
@@ -91,12 +82,12 @@ CREATE TABLE interval_queue_task (
     history json,
     payload json,
     result json,
-    -- Lines of the runs and notes: a list.
+    -- Lines of the runs and notes.
     log json,
     -- Order of tasks that wait for the same key.
     line bigint NOT NULL GENERATED ALWAYS AS (CASE WHEN ordered THEN added ELSE due END) STORED
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
--- All other indexes follow: they are declared in interval-queue-task-contract, index.rs. This one lets
+-- All other indexes follow: interval-queue-task-contract declares them in index.rs. This one lets
 -- one of two concurrent adds fail.
 CREATE UNIQUE INDEX interval_queue_task_name ON interval_queue_task (queue, unique_name) WHERE holds_name;
 -- Without statistics, plans depend only on the indexes, not on the data at the last ANALYZE.
@@ -110,22 +101,20 @@ BEGIN
 END
 $$;
 
--- Low-water marks: the lowest due of the ready tasks of a kind and priority. Present while the
--- index has many entries of tasks that are no longer ready.
+-- Low-water marks: the lowest due of the ready tasks, while the index has many entries of tasks
+-- that are no longer ready.
 CREATE TABLE interval_queue_task_low_mark (
     queue bigint NOT NULL,
     kind text COLLATE "C" NOT NULL,
     priority bigint NOT NULL,
     due bigint NOT NULL,
-    -- Last full scan, which ignores the mark.
+    -- A full scan ignores the mark.
     looked bigint NOT NULL,
     PRIMARY KEY (queue, kind, priority)
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
--- Number of rows that a vacuum would remove, as counted by the server.
+-- The server counts these rows.
 CREATE FUNCTION interval_queue_task_dead() RETURNS bigint LANGUAGE sql STABLE SET search_path FROM CURRENT
     AS 'SELECT pg_stat_get_dead_tuples(''interval_queue_task''::regclass)';
-
--- # Edges: tasks that wait for the end of others
 
 CREATE TABLE interval_queue_task_edge (
     queue bigint NOT NULL,
@@ -150,9 +139,7 @@ BEGIN
 END
 $$;
 
--- # Workers, kinds and keys
-
--- Written with each poll. Has only the index of the worker, so that new versions of a row stay on
+-- Each poll writes its row. Has only the index of the worker, so that new versions of a row stay on
 -- the same page.
 CREATE TABLE interval_queue_task_worker (
     queue bigint NOT NULL,
@@ -168,8 +155,7 @@ CREATE TABLE interval_queue_task_worker (
     seen bigint NOT NULL,
     busy boolean NOT NULL,
     cleared boolean NOT NULL,
-    -- Minimum priority and maximum weight of the tasks that the worker takes. NULL in both: any
-    -- task.
+    -- Restrict the tasks that the worker takes. NULL in both: any task.
     at_least bigint,
     room bigint,
     PRIMARY KEY (queue, worker)
@@ -199,8 +185,6 @@ CREATE TABLE interval_queue_task_key (
 CREATE INDEX interval_queue_task_key_needs_rebalancing ON interval_queue_task_key (queue, key) WHERE needs_rebalancing;
 CREATE INDEX interval_queue_task_key_paused ON interval_queue_task_key (queue, key) WHERE max_running = 0;
 
--- # Schedules
-
 CREATE TABLE interval_queue_task_schedule (
     queue bigint NOT NULL,
     name text COLLATE "C" NOT NULL,
@@ -216,11 +200,9 @@ CREATE TABLE interval_queue_task_schedule (
     PRIMARY KEY (queue, name)
 );
 
--- # Counts and durations
-
--- Number of tasks in each state, and in all of history. The sum of both tables always equals what
--- the tasks have. Commands insert into the second table, so that none waits for another;
--- maintenance moves these rows to the first table.
+-- Tasks in each state, and in all of history. The sum of both tables always equals what the tasks
+-- have. Commands insert into the second table, so that none waits for another; maintenance moves
+-- these rows to the first table.
 CREATE TABLE interval_queue_task_count (
     queue bigint NOT NULL,
     kind text COLLATE "C" NOT NULL,
@@ -237,9 +219,9 @@ CREATE TABLE interval_queue_task_counted (
     PRIMARY KEY (queue, number)
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
 
--- Waiting times and durations of the runs of a kind within an hour, counted from 1970: a histogram
--- and the sum; the numbers of tasks added and ended in it; and these of a whole day, at its first
--- hour. Rows not added up yet are in interval_queue_task_counted, as 'took HOUR CELL'.
+-- By kind and hour since 1970: histograms and sums of waiting times and durations, and the numbers
+-- of tasks added and ended; at a day's first hour, also these of the day. Rows not added up yet are
+-- in interval_queue_task_counted, as 'took HOUR CELL'.
 CREATE TABLE interval_queue_task_times (
     queue bigint NOT NULL,
     kind text COLLATE "C" NOT NULL,
@@ -250,11 +232,8 @@ CREATE TABLE interval_queue_task_times (
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
 CREATE INDEX interval_queue_task_times_hour ON interval_queue_task_times (queue, hour);
 
--- # Events
-
--- Changes of a task's state, recorded while a follower is subscribed. Rows are written under the
--- lock of the queue, so that a command with the exclusive lock sees all rows before those still to
--- come.
+-- Recorded while a follower is subscribed. Rows are written under the lock of the queue, so that a
+-- command with the exclusive lock sees all rows before those still to come.
 CREATE TABLE interval_queue_task_event (
     number bigint GENERATED ALWAYS AS IDENTITY,
     queue bigint NOT NULL,
@@ -263,17 +242,17 @@ CREATE TABLE interval_queue_task_event (
     PRIMARY KEY (queue, number)
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
 
--- Events of added tasks, which are stored without the lock. A trigger takes the lock when the
--- transaction commits.
+-- Events of added tasks, which are stored without the lock. A trigger takes it when the transaction
+-- commits.
 CREATE TABLE interval_queue_task_event_late (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     queue bigint NOT NULL,
     at bigint NOT NULL,
     event json NOT NULL,
-    -- When the event was recorded. Its age counts from the commit, when others can see it.
+    -- An event's age counts from the commit, when others can see it.
     noted bigint NOT NULL DEFAULT interval_queue_task_now()
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
--- Whether events are recorded: `Following::is_on` in event.rs.
+-- `Following::is_on` in event.rs.
 CREATE FUNCTION interval_queue_task_is_followed(followed json, now bigint) RETURNS boolean LANGUAGE sql IMMUTABLE
     AS 'SELECT ($1 ->> ''from'')::bigint <= $2 AND $2 < ($1 ->> ''until'')::bigint
         AND ($1 ->> ''until'')::bigint - $2 <= 90000000';
@@ -291,8 +270,6 @@ $$;
 CREATE CONSTRAINT TRIGGER interval_queue_task_event_late AFTER INSERT ON interval_queue_task_event_late
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION interval_queue_task_event_comes();
 
--- # View for people
-
 CREATE VIEW interval_queue_tasks AS
 SELECT
     q.name AS queue, t.id, t.kind, t.state, t.priority, t.key, t.attempt, t.failures,
@@ -306,10 +283,10 @@ JOIN interval_queue_task_queue AS q ON q.number = t.queue;
 
 -- # Adding tasks in SQL
 --
--- An application needs only the right to execute functions, because these run with the rights of the
--- owner of the tables: interval_queue_task_add, interval_queue_task_add_all,
--- interval_queue_task_complete and the functions of triggers. Their search path is fixed and ends with
--- pg_temp, so that no object of the caller replaces one of theirs. They execute no text.
+-- An application needs only the right to execute functions, because interval_queue_task_add,
+-- interval_queue_task_add_all, interval_queue_task_complete and the functions of triggers run with
+-- the rights of the owner of the tables. Their search path is fixed and ends with pg_temp, so that
+-- no object of the caller replaces one of theirs. They execute no text.
 
 CREATE FUNCTION interval_queue_task_check(what text, given text, longest integer) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -327,8 +304,8 @@ BEGIN
 END
 $$;
 
--- The options of add_task: their types in JSON and in SQL, and the value that an error suggests.
--- The names are the fields of `interval-queue add --flow`.
+-- Types in JSON and in SQL, and the value that an error suggests. The names are the fields of
+-- `interval-queue add --flow`.
 CREATE FUNCTION interval_queue_task_options() RETURNS TABLE (name text, json text, sql text, retained text)
     LANGUAGE sql IMMUTABLE AS $$
 VALUES
@@ -354,7 +331,6 @@ VALUES
     ('notify', 'boolean', 'boolean', 'true or false')
 $$;
 
--- Whether a text can be cast to this type.
 CREATE FUNCTION interval_queue_task_casts(given text, type text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
     CASE type
@@ -370,7 +346,7 @@ EXCEPTION
 END
 $$;
 
--- Rejects unknown options and wrong types. NULL: the option is not set.
+-- NULL: the option is not set.
 CREATE FUNCTION interval_queue_task_check_options(options jsonb) RETURNS void LANGUAGE plpgsql STABLE AS $$
 DECLARE
     given record;
@@ -407,7 +383,7 @@ BEGIN
 END
 $$;
 
--- The edges of the option `after`. `up` is NULL in an invalid edge.
+-- `up` is NULL in an invalid edge.
 CREATE FUNCTION interval_queue_task_after(after jsonb) RETURNS TABLE (up text, input text, on_failure text)
     LANGUAGE sql IMMUTABLE AS $$
 SELECT
@@ -422,8 +398,8 @@ SELECT
 FROM jsonb_array_elements(CASE jsonb_typeof(after) WHEN 'array' THEN after ELSE jsonb_build_array(after) END) AS one
 $$;
 
--- Adds a task to a queue within the calling transaction. `place` orders tasks that are added at the
--- same instant. `late`: NULL, or why a task that is not stored is rejected. The outcome is "new",
+-- Adds a task within the calling transaction. `place` orders tasks that are added at the same
+-- instant. `late`: NULL, or why a task that is not stored is rejected. The outcome is "new",
 -- "again" if the task was added before, or "kept" if the stored task has its unique name.
 CREATE FUNCTION interval_queue_task_add(
     queue text, kind text, payload json, options jsonb, place bigint, late text, OUT stored uuid, OUT outcome text
@@ -442,7 +418,7 @@ DECLARE
     ordered boolean;
     delay interval;
     not_before timestamptz;
-    -- After it has been added.
+    -- Counts from the time of adding.
     time_left interval;
     deadline timestamptz;
     unique_name text;
@@ -645,7 +621,7 @@ BEGIN
             task.payload
         ) ON CONFLICT DO NOTHING;
         EXIT WHEN FOUND;
-        -- Somebody else was quicker to add it, or one with its name.
+        -- Another transaction added it, or a task with its name, first.
         tries := tries + 1;
         IF tries > 5 THEN
             RAISE EXCEPTION 'others add tasks with the unique name % all the time: try again', to_json(task.unique_name)
@@ -659,7 +635,7 @@ BEGIN
     END IF;
     INSERT INTO interval_queue_task_counted (queue, kinds, counted, more)
     VALUES (
-        -- Cell 66 counts the added tasks of an hour.
+        -- Cell 66 counts added tasks.
         q.number, ARRAY[task.kind, task.kind, task.kind],
         ARRAY[state, 'ever_added', format('took %s 66', now / 3600000000)], ARRAY[1, 1, 1]
     );
@@ -678,8 +654,8 @@ BEGIN
 END
 $$;
 
--- Adds a batch: a list of objects with kind, payload and options, each with an id. Returns a list of
--- {OUTCOME: ID}. An edge to a task that its unique name keeps out leads to the task with the name.
+-- A list of objects with id, kind, payload and options. Returns a list of {OUTCOME: ID}. An edge to
+-- a task that its unique name keeps out leads to the task with the name.
 CREATE FUNCTION interval_queue_task_add_all(queue text, tasks json, first_place bigint, late text) RETURNS json LANGUAGE plpgsql
     SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -715,9 +691,8 @@ BEGIN
 END
 $$;
 
--- The public functions. Payload and options are json, jsonb, or text, which is the type of an
--- untyped literal. A jsonb payload has the text that PostgreSQL gives it; json and text are stored
--- unchanged.
+-- The public functions. A jsonb payload has the text that PostgreSQL gives it; json and text, which
+-- is the type of an untyped literal, are stored unchanged.
 DO $$
 DECLARE
     payload text;
@@ -740,7 +715,7 @@ $$;
 
 -- # Completing runs in SQL
 
--- Completed runs of transactions that are not committed yet. Each row is removed with the commit.
+-- Runs completed by open transactions. Each row is removed with the commit.
 CREATE TABLE interval_queue_task_completed (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     queue bigint NOT NULL,
@@ -751,9 +726,8 @@ CREATE TABLE interval_queue_task_completed (
     error text COLLATE "C"
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
 
--- Completes the run when the transaction commits. Until then the transaction holds no lock that a
--- worker waits for. From here to the end of the commit it holds the shared lock of the queue, as a
--- usual poll does.
+-- Runs at the commit. Before, the transaction holds no lock that a worker waits for; from here on
+-- it holds the shared lock of the queue, as a usual poll does.
 CREATE FUNCTION interval_queue_task_end() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
@@ -795,7 +769,7 @@ BEGIN
             NEW.id, NEW.incarnation, NEW.attempt USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
     ms := greatest(x.ended - coalesce(x.leased, x.ended), 0) / 1000;
-    -- The numbers of runs begin at 33: how many binary digits the length has, and behind them the sum.
+    -- Cells of runs begin at 33, by the binary digits of the length; the sum follows.
     cell := 33 + least(length(ltrim(ms::bit(64)::text, '0')), 31);
     INSERT INTO interval_queue_task_counted (queue, kinds, counted, more)
     VALUES (
@@ -803,7 +777,7 @@ BEGIN
         ARRAY[
             'leased', x.state, 'ever_' || x.state, format('took %s %s', x.ended / 3600000000, cell),
             format('took %s 65', x.ended / 3600000000),
-            -- Cell 67 counts the done tasks of an hour, 68 the failed ones.
+            -- Cell 67 counts done tasks, 68 failed ones.
             format('took %s %s', x.ended / 3600000000, CASE WHEN x.state = 'done' THEN 67 ELSE 68 END)
         ],
         ARRAY[-1, 1, 1, 1, ms, 1]
@@ -826,8 +800,8 @@ $$;
 CREATE CONSTRAINT TRIGGER interval_queue_task_completed AFTER INSERT ON interval_queue_task_completed
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION interval_queue_task_end();
 
--- Completes the run with this token: done with this result, or failed for good with this error.
--- `worker`: NULL, or the only worker that may hold the token.
+-- Done with this result, or failed for good with this error. `worker`: NULL, or the only worker
+-- that may hold the token.
 CREATE FUNCTION interval_queue_task_complete(queue text, id uuid, token text, result json, error text, worker uuid)
     RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
@@ -869,7 +843,7 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF octet_length(bytes) > size THEN
-        -- The beginning of the error, cut between characters.
+        -- Cuts between characters.
         WHILE get_byte(bytes, size) & 192 = 128 LOOP
             size := size - 1;
         END LOOP;
@@ -883,8 +857,8 @@ END
 $$;
 
 -- The public functions. The effects of the transaction and the end of the run are stored together
--- or not at all. The commit fails if the token of the run is no longer valid. Pass a result like
--- the payload of add_task.
+-- or not at all: the commit fails if the token is no longer valid. Pass a result like the payload
+-- of add_task.
 DO $$
 DECLARE
     type text;
@@ -903,8 +877,6 @@ BEGIN
     );
 END
 $$;
-
--- # Rights
 
 -- Only roles with this right run functions with the rights of the owner.
 REVOKE EXECUTE ON FUNCTION

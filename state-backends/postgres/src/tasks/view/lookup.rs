@@ -8,81 +8,61 @@ use interval_queue_task_contract::{
     Queue, Schedule, Selector, Task, TaskId, Took, WorkerId, index::Index,
 };
 
-/// Number of rows to read if one is needed: the first one may be written, and then the next one is
-/// needed.
+/// If one row is needed: it may be written, and then the next one is needed.
 pub(super) const READ_AHEAD_ROWS: u32 = 10;
 
-/// The rows that a lookup reads. Limit and upper bound are part of [`Lookup`].
+/// Limit and upper bound are part of [`Lookup`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Target {
-    /// The row of the queue.
     Queue,
-    /// A task by its id.
     Task(TaskId),
-    /// The payload of a task.
     Payload(TaskId),
-    /// The result of a task.
     Result(TaskId),
-    /// The log of a task.
     Log(TaskId),
-    /// Tasks of the index with this number and with these columns, in its order.
+    /// Tasks of the index with this number and these columns, in its order.
     Look(usize, Vec<String>),
     /// The first instants of the index with this number.
     First(usize),
-    /// Ready tasks of these kinds with at least this priority, by
+    /// Tasks of these kinds with at least this priority, by
     /// [`Task::order`](interval_queue_task_contract::Task::order).
     Ready(Vec<Kind>, Option<i32>),
-    /// Number of leased tasks.
+    /// A number of tasks, as up to [`OrderedHolders`](Self::OrderedHolders).
     Leased,
-    /// Number of leased tasks of a key.
     LeasedOfKey(Key),
-    /// Number of tasks that hold a key.
     Holders(Key),
-    /// Number of ordered tasks that hold a key.
     OrderedHolders(Key),
-    /// Ready tasks that hold a key, the last first.
+    /// Ready tasks that hold the key, the last first.
     LastReadyHolder(Key),
-    /// Number of tasks blocked by a key.
+    /// A number of tasks.
     Blocked(Key),
     /// The first key in use after this one.
     NextKey(Option<Key>),
-    /// Tasks of a selector after a position, in its order.
     Select(Box<Selection>),
-    /// The last task that a selection after a position examines.
+    /// The last task that a selection after this position examines.
     ScanEnd(Cursor),
-    /// Edges from a task, by downstream, after this downstream.
+    /// Edges by downstream, after this downstream.
     From(TaskId, Option<TaskId>),
-    /// Edges from a task with pending notifications in this generation, by downstream.
+    /// With pending notifications in this generation, by downstream.
     UnnotifiedFrom(TaskId, u32),
-    /// Edges to a task, by upstream, in this state and after this upstream.
+    /// By upstream, in this state and after this upstream.
     To(TaskId, Option<EdgeState>, Option<TaskId>),
-    /// Pending edges to a task, by upstream.
+    /// Pending edges by upstream.
     Pending(TaskId),
-    /// A worker.
     Presence(WorkerId),
-    /// All workers.
     Presences,
-    /// The leases of all workers.
     Leases,
-    /// A kind.
     Kind(Kind),
-    /// All kinds.
     Kinds,
-    /// The row of a key.
     Key(Key),
-    /// Keys that need rebalancing, by name.
+    /// Sorted by name.
     KeysToRebalance,
-    /// Paused keys, by name.
+    /// Sorted by name.
     PausedKeys,
-    /// A schedule.
     Schedule(Key),
-    /// All schedules.
     Schedules,
-    /// All counts.
     Counts,
-    /// The counts that are wrong.
     Miscounted,
-    /// Waiting times and durations of the runs of a kind, from this hour on.
+    /// The hours from this one on.
     Times(Kind, u32),
     /// Events with higher numbers.
     Events(u64),
@@ -91,18 +71,16 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Tasks of an index with these columns.
     pub(crate) fn look<I: Index>(columns: &I::Columns) -> Self {
         Self::Look(I::NUMBER, I::values(columns))
     }
 
-    /// Whether this is a lookup of tasks of this index.
     pub(crate) fn is_of<I: Index>(&self) -> bool {
         matches!(self, Self::Look(number, _) if *number == I::NUMBER)
     }
 }
 
-/// A selector, and the position after which it selects.
+/// The selection begins after a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Selection {
     pub(crate) selector: Selector,
@@ -116,13 +94,11 @@ impl Hash for Selection {
     }
 }
 
-/// The rows to read, and how many of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lookup {
     pub(crate) target: Target,
-    /// Maximum number of rows.
     pub(crate) limit: u32,
-    /// The upper bound of targets up to an instant, else zero.
+    /// Zero for targets without an instant.
     pub(crate) until: Micros,
 }
 
@@ -135,24 +111,21 @@ impl Lookup {
         Self { target, limit, until: Micros::ZERO }
     }
 
-    /// Tasks of an index with these columns, up to an instant of its order.
+    /// `until`: an instant of the index's order.
     pub(crate) fn look<I: Index>(columns: &I::Columns, until: Option<Micros>, most: u32) -> Self {
         let limit = if most == 1 { READ_AHEAD_ROWS } else { most };
         Self { target: Target::look::<I>(columns), limit, until: until.unwrap_or_default() }
     }
 
-    /// The first instant of an index.
     pub(crate) fn first<I: Index>() -> Self {
         Self::some(Target::First(I::NUMBER), READ_AHEAD_ROWS)
     }
 
-    /// Whether the result of `other` also answers this lookup.
     pub(super) fn is_covered_by(&self, other: &Self) -> bool {
         self.until <= other.until
     }
 }
 
-/// The lease of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lease {
     pub(crate) worker: WorkerId,
@@ -169,7 +142,6 @@ impl Lease {
     }
 }
 
-/// The rows that a lookup returned.
 #[derive(Clone, Debug)]
 pub(crate) enum LookupResult {
     Queue(Option<Box<Queue>>),

@@ -5,7 +5,6 @@ use interval_queue_task_contract::{Edge, Task, TaskId};
 
 use super::{Lookup, LookupResult, Target, TransactionView, Written};
 
-/// The first `want` rows of two sorted lists.
 fn merge<T, K: Ord>(
     stored: impl Iterator<Item = T>,
     written: impl Iterator<Item = T>,
@@ -26,8 +25,8 @@ fn merge<T, K: Ord>(
 }
 
 impl<'k> TransactionView<'k> {
-    /// The first tasks of an ordered lookup. `written`: the written tasks that may belong to it, in its
-    /// order. `is_included` selects its tasks; a task that is not included ends the lookup.
+    /// `written`: the written tasks that may belong to the lookup, in its order. A task that
+    /// `is_included` rejects ends the lookup.
     pub(super) fn tasks<K: Ord>(
         &mut self,
         lookup: Lookup,
@@ -56,7 +55,6 @@ impl<'k> TransactionView<'k> {
         rows
     }
 
-    /// The first instant of an ordered lookup.
     pub(super) fn instant(&mut self, lookup: Lookup, written: Option<(Micros, TaskId)>) -> Option<Micros> {
         let page = self.page(&lookup).and_then(|(target, limit, fetched)| match fetched {
             LookupResult::Instants(instants) => Some((target, limit, instants.as_slice())),
@@ -73,7 +71,7 @@ impl<'k> TransactionView<'k> {
         first.map(|(at, _)| at)
     }
 
-    /// The first edges of an ordered lookup. `written` is sorted.
+    /// `written` is sorted.
     pub(super) fn edges(
         &mut self,
         lookup: Lookup,
@@ -109,8 +107,8 @@ impl<'k> TransactionView<'k> {
         self.miss(Lookup { limit, ..lookup });
     }
 
-    /// Number of rows at the start of a page that were written since. It never decreases within a
-    /// command, so each row is passed only once.
+    /// Number of leading rows that were written since. It never decreases within a command, so each
+    /// row is passed only once.
     fn passed<T>(&mut self, target: &'k Target, fetched: &[T], id: impl Fn(&T) -> TaskId) -> usize {
         let Self { passed, written, .. } = self;
         let passed = passed.entry(target).or_default();
@@ -120,7 +118,7 @@ impl<'k> TransactionView<'k> {
         *passed
     }
 
-    /// The result of a lookup of several rows, and the limit with which it was read.
+    /// Also returns the limit with which the page was read.
     pub(super) fn page(&mut self, lookup: &Lookup) -> Option<(&'k Target, u32, &'k LookupResult)> {
         let read_set = self.read_set;
         match read_set.0.get_key_value(&lookup.target) {
@@ -135,9 +133,9 @@ impl<'k> TransactionView<'k> {
     }
 }
 
-/// The last row of a page if more rows may follow. `None`: no more rows that are included.
+/// The last row of a page if more may follow. `None`: no further row is included.
 fn last_sure<T>(page_limit: u32, fetched: &[T], is_included: impl Fn(&T) -> bool) -> Option<&T> {
     let is_full = fetched.len() >= page_limit as usize;
-    // Rows after one that is no longer included are not included either.
+    // Later rows are not included either.
     fetched.last().filter(|last| is_full && is_included(last))
 }

@@ -1,9 +1,9 @@
-//! Transaction view: the rows of a queue as a command sees them, which are the rows read so far
-//! and, above them, the rows that the rules have written.
+//! Transaction view: the rows of a queue as a command sees them, which are the rows read so far,
+//! replaced by those that the rules have written.
 //!
-//! The rules run on the view from the start until nothing is missing. A lookup outside the read set
-//! returns no rows and is recorded as missing, so one run collects the reads for the next, and its
-//! result is dropped. The module does no I/O.
+//! The rules run from the start until nothing is missing. A lookup outside the read set returns no
+//! rows and is recorded as missing, so one run collects the reads for the next, and its result is
+//! dropped. The module does no I/O.
 
 mod lookup;
 mod merge;
@@ -23,17 +23,16 @@ pub(crate) use self::{
     written::{Change, Written},
 };
 
-/// Read set: the results of all lookups of a command.
+/// All results of lookups, by target.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadSet(HashMap<Target, (Lookup, LookupResult)>);
 
 impl ReadSet {
-    /// Adds the result of a lookup.
     pub(crate) fn insert(&mut self, lookup: Lookup, result: LookupResult) {
         self.0.insert(lookup.target.clone(), (lookup, result));
     }
 
-    /// Adds a result, unless there is one for the same target.
+    /// An existing result for the target stays.
     pub(crate) fn insert_if_absent(&mut self, target: Target, result: LookupResult) {
         self.0.entry(target.clone()).or_insert_with(|| (Lookup::one(target), result));
     }
@@ -42,12 +41,10 @@ impl ReadSet {
         self.0.get(target).map(|(_, result)| result)
     }
 
-    /// Removes the results of some lookups.
     pub(crate) fn forget(&mut self, matches: impl Fn(&Target) -> bool) {
         self.0.retain(|target, _| !matches(target));
     }
 
-    /// The results of all lookups of ready tasks.
     pub(crate) fn ready(&self) -> impl Iterator<Item = ReadyResult<'_>> {
         self.0.iter().filter_map(|(target, entry)| match (target, entry) {
             (Target::Ready(kinds, at_least), (lookup, LookupResult::Tasks(tasks))) => {
@@ -64,27 +61,22 @@ impl ReadSet {
     }
 }
 
-/// The result of a lookup of ready tasks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadyResult<'k> {
     pub(crate) kinds: &'k [Kind],
     pub(crate) at_least: Option<i32>,
     /// In the order of the lookup.
     pub(crate) tasks: &'k [Task],
-    /// Whether there are no further tasks.
     pub(crate) is_complete: bool,
 }
 
-/// The outcome of one run of the rules.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// The reply or the rejection, and the rows to store before it is returned.
     Decided(Result<Reply, StateError>, Box<Written>),
-    /// The run needs these rows.
     Missing(Vec<Lookup>),
 }
 
-/// Runs the rules on a read set.
 pub(crate) fn decide(read_set: &ReadSet, now: Micros, command: &Command) -> Outcome {
     let (written, missing, passed) = Default::default();
     let mut view = TransactionView { read_set, written, missing, passed };
@@ -95,24 +87,22 @@ pub(crate) fn decide(read_set: &ReadSet, now: Micros, command: &Command) -> Outc
     Outcome::Missing(view.missing.into_values().collect())
 }
 
-/// The view of one run of the rules.
 struct TransactionView<'k> {
     read_set: &'k ReadSet,
     written: Written,
     missing: HashMap<Target, Lookup>,
-    /// By lookup: number of rows at the start of its page that were written since.
+    /// Number of rows at the start of its page that were written since.
     passed: HashMap<&'k Target, usize>,
 }
 
 impl<'k> TransactionView<'k> {
-    /// Records a lookup as missing.
     fn miss(&mut self, lookup: Lookup) {
         let noted = self.missing.entry(lookup.target.clone()).or_insert_with(|| lookup.clone());
         noted.limit = noted.limit.max(lookup.limit);
         noted.until = noted.until.max(lookup.until);
     }
 
-    /// The result of a lookup. `None`: it is missing.
+    /// `None`: the result is missing.
     fn look_up(&mut self, lookup: &Lookup) -> Option<&'k LookupResult> {
         let read_set = self.read_set;
         match read_set.0.get(&lookup.target) {

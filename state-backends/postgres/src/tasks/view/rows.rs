@@ -9,7 +9,6 @@ use interval_queue_task_contract::{
 
 use super::{Lease, Lookup, LookupResult, Selection, Target, TransactionView, lookup::READ_AHEAD_ROWS};
 
-/// Looks up one row.
 macro_rules! one {
     ($self:ident, $target:expr, $variant:ident) => {
         match $self.look_up(&Lookup::one($target)) {
@@ -19,7 +18,7 @@ macro_rules! one {
     };
 }
 
-/// Looks up all stored rows of a table, without rows that were written since.
+/// Omits rows that were written since.
 macro_rules! all {
     ($self:ident, $target:expr, $variant:ident, $written:expr, $name:expr) => {{
         let mut all = match $self.look_up(&Lookup::some($target, u32::MAX)) {
@@ -41,7 +40,7 @@ impl TransactionView<'_> {
         result.saturating_add_signed(more)
     }
 
-    /// The leases of all workers, including written ones.
+    /// Includes written leases.
     fn leases(&mut self) -> Vec<Lease> {
         let mut leases =
             all!(self, Target::Leases, Leases, self.written.presences, |lease: &Lease| lease.worker);
@@ -49,7 +48,6 @@ impl TransactionView<'_> {
         leases
     }
 
-    /// The first keys that match.
     fn some_keys(&mut self, target: Target, limit: u32, matches: impl Fn(&KeyRow) -> bool) -> Vec<KeyRow> {
         // Written keys may replace stored ones, so that many more are read.
         let written = u32::try_from(self.written.keys.len()).unwrap_or(u32::MAX);

@@ -1,4 +1,4 @@
-//! Everything that the rules have written: for each row, the stored and the new version.
+//! The rows that the rules have written, in the stored and the new version.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -15,15 +15,15 @@ use interval_queue_task_contract::{
 
 use super::Target;
 
-/// A row before and after a command. `None`: there is no such row.
+/// `None`: there is no such row.
 #[derive(Clone, Debug)]
 pub(crate) struct Change<T> {
     pub(crate) before: Option<T>,
     pub(crate) after: Option<T>,
 }
 
-/// Everything that a command has written. The cost of lookups is proportional to their results:
-/// written tasks are indexed like stored ones, and numbers of tasks are maintained.
+/// The cost of lookups is proportional to their results: written tasks are indexed like stored
+/// ones, and numbers of tasks are maintained.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     pub(crate) queue: Option<Queue>,
@@ -40,17 +40,17 @@ pub(crate) struct Written {
     pub(crate) schedules: BTreeMap<Key, Option<Schedule>>,
     pub(crate) counts: BTreeMap<(Kind, Counted), i64>,
     pub(crate) times: BTreeMap<(Kind, Took), u64>,
-    /// Hours before the first number are added to their days and deleted, and days before the second.
+    /// Earlier hours are added to their days and deleted; days before the second hour are deleted.
     pub(crate) first_times: Option<(u32, u32)>,
     pub(crate) events: Vec<Event>,
-    /// Events before this instant are deleted, at most this number.
+    /// Earlier events are deleted, at most this number.
     pub(crate) first_event: Option<(Micros, u32)>,
     pub(crate) notifies: bool,
-    /// The index entries of the written tasks, in their new versions.
+    /// Index entries of the new versions.
     entries: Entries,
-    /// The change of each number of tasks, by lookup.
+    /// Change of each number of tasks.
     more: HashMap<Target, i64>,
-    /// Edges by downstream and upstream.
+    /// Pairs of downstream and upstream.
     upstreams: BTreeSet<(TaskId, TaskId)>,
     /// Number of rows that lookups have visited.
     visited: AtomicU64,
@@ -91,22 +91,19 @@ impl Written {
         self.visited.load(Ordering::Relaxed)
     }
 
-    /// The versions of a written task.
     pub(crate) fn task(&self, id: TaskId) -> Option<&Change<Task>> {
         self.visit(self.tasks.get(&id))
     }
 
-    /// The versions of all written tasks, by id.
+    /// Sorted by id.
     pub(crate) fn tasks(&self) -> impl Iterator<Item = (TaskId, &Change<Task>)> {
         self.tasks.iter().map(|(&id, change)| self.visit((id, change)))
     }
 
-    /// The new versions of all written tasks.
     pub(crate) fn after(&self) -> impl Iterator<Item = &Task> {
         self.tasks().filter_map(|(_, change)| change.after.as_ref())
     }
 
-    /// The tasks of some entries.
     fn tasks_of<'w, C: 'w, O: Sort + 'w>(
         &'w self,
         entries: impl DoubleEndedIterator<Item = &'w (C, O)>,
@@ -115,7 +112,7 @@ impl Written {
         ids.filter_map(|id| self.tasks.get(&id)?.after.as_ref())
     }
 
-    /// Written tasks of an index with these columns, up to an instant of its order.
+    /// Up to an instant of the index's order.
     pub(super) fn look<I: Index>(
         &self,
         columns: I::Columns,
@@ -124,12 +121,11 @@ impl Written {
         self.tasks_of(self.entries.look::<I>(columns, until))
     }
 
-    /// The first written task of an index.
     pub(super) fn first<I: Index>(&self) -> Option<(Micros, TaskId)> {
         I::all(&self.entries).first().map(|(_, order)| self.visit((order.instant(), order.id())))
     }
 
-    /// Written ready tasks of these kinds with at least this priority, in order.
+    /// In the order of leasing.
     pub(super) fn ready(&self, kinds: &[Kind], at_least: Option<i32>) -> Vec<&Task> {
         let of_kind = |kind: &Kind| {
             let first = (kind.clone(), at_least.unwrap_or(i32::MIN));
@@ -141,7 +137,7 @@ impl Written {
         ready
     }
 
-    /// Written ready holders of a key, the last first.
+    /// The last first.
     pub(super) fn last_ready_holders(&self, key: &Key) -> Vec<&Task> {
         let holders = |ordered| self.look::<index::Holder>((key.clone(), ordered, State::Ready), None);
         let mut holders: Vec<&Task> = holders(false).chain(holders(true)).collect();
@@ -149,29 +145,27 @@ impl Written {
         holders
     }
 
-    /// The first key in use after this one.
     pub(super) fn next_key(&self, after: Option<&Key>) -> Option<Key> {
         self.visit(self.entries.next_key(after))
     }
 
-    /// The change of a number of tasks.
     pub(super) fn more(&self, target: &Target) -> i64 {
         self.more.get(target).copied().unwrap_or(0)
     }
 
-    /// Written edges from a task, by downstream, after this downstream.
+    /// Sorted by downstream.
     pub(super) fn edges_from(&self, up: TaskId, after: Option<TaskId>) -> impl Iterator<Item = &Edge> {
         let all = self.edges.range(behind(up, after));
         all.filter_map(|(_, change)| self.visit(change).after.as_ref())
     }
 
-    /// Written edges to a task, by upstream, after this upstream.
+    /// Sorted by upstream.
     pub(super) fn edges_to(&self, down: TaskId, after: Option<TaskId>) -> impl Iterator<Item = &Edge> {
         let all = self.upstreams.range(behind(down, after));
         all.filter_map(|&(down, up)| self.visit(self.edges.get(&(up, down))?).after.as_ref())
     }
 
-    /// Whether only new tasks and their edges were written, and possibly a new queue.
+    /// Only new tasks, their edges and possibly a new queue.
     pub(crate) fn is_added(&self) -> bool {
         self.tasks().all(|(_, change)| change.before.is_none())
             && self.edges.values().all(|change| change.before.is_none())
@@ -184,7 +178,6 @@ impl Written {
     }
 }
 
-/// The lookups that count a task.
 fn numbers_of(x: &Task) -> Vec<Target> {
     let is_leased = x.state == State::Leased;
     let mut targets = Vec::new();
@@ -208,7 +201,7 @@ fn numbers_of(x: &Task) -> Vec<Target> {
     targets
 }
 
-/// The range of pairs that begin with `one`, after a second element.
+/// Pairs that begin with `one`, after a second element.
 fn behind(one: TaskId, after: Option<TaskId>) -> impl RangeBounds<(TaskId, TaskId)> {
     let from = after.map_or(Bound::Included((one, TaskId::FIRST)), |after| Bound::Excluded((one, after)));
     (from, Bound::Included((one, TaskId::LAST)))

@@ -1,6 +1,5 @@
--- Inserts the tasks of an `add` (add.rs). A new task with only a kind and a payload is a list of
--- its id, its kind and its payload. An edge is a list of the upstream, the name and the name of the
--- policy on failure.
+-- Inserts the tasks of an `add` (add.rs). A task with only a kind and a payload is the list of its
+-- id, kind and payload; an edge the list of upstream, name and the policy's name.
 -- luacheck: std lua51, read globals tables rows State EdgeState OnFailure limits copy new_task plus refuse display
 -- luacheck: globals work, max line length 120
 
@@ -9,11 +8,10 @@ function work.add(add)
   return work.add_all(add.tasks, add.age, add.sequence)
 end
 
--- Adds all tasks or none; tasks of a schedule have nominal instants. Returns for each a letter and
--- the id of the task that exists now.
+-- Adds all tasks or none. Returns for each a letter and the id of the task that exists now.
 function work.add_all(new_tasks, age, sequence, schedule, instants)
   local added = {}
-  -- The task that stands in for each of the batch: another task may have its unique name.
+  -- By task of the batch: the holder of its unique name, which stands in for it.
   local stand_ins = {}
   for n, new in ipairs(new_tasks) do
     local how, id
@@ -33,7 +31,6 @@ function work.add_all(new_tasks, age, sequence, schedule, instants)
   return added
 end
 
--- Whether a task of this id exists.
 function work.is_added(id, payload, age)
   local most = work.queue.settings.max_payload
   if #payload > most then
@@ -92,10 +89,8 @@ function work.remember_replacing(new, position, schedule, instant, holder)
   work.insert(kept, nil)
 end
 
--- Fields that are stored as given.
 local GIVEN_FIELDS = { 'priority', 'key', 'ordered', 'unique', 'tags', 'policy', 'trace' }
 
--- When::on.
 local function instant_of(time)
   return time.at or plus(work.now, time.after)
 end
@@ -109,7 +104,6 @@ function work.made_of(new, position, schedule, instant)
   if position > 0 then
     x.position = position
   end
-  -- Absent values are omitted, as most fields of a task are.
   for _, name in ipairs(GIVEN_FIELDS) do
     local value = new[name]
     if value then
@@ -147,7 +141,6 @@ function work.make_due(x)
   x.due = work.due(x, x.not_before)
 end
 
--- The rank of a task of this priority that may start from this time on.
 function work.due(x, not_before)
   return math.min(math.max(x.added, not_before) - x.priority * work.queue.settings.ageing, limits.LARGEST)
 end

@@ -1,11 +1,10 @@
--- Admission: the number of tasks that a step lets through their gates (admission.rs).
+-- Admission through the gates (admission.rs).
 -- luacheck: std lua51, read globals rows copy_task
 -- luacheck: read globals MAINTENANCE_BUDGET MAINTENANCE_INTERVAL_US, globals work, max line length 120
 
--- While a worker holds tasks, a step admits this part of the budget, or as many as the worker can
--- lease.
+-- While a worker holds tasks, a step admits this part of the budget, or as many as are lacking.
 local ADMISSION_DIVISOR = 8
--- Time in µs after which a worker polls again, unless its step ran the maintenance.
+-- In µs, unless the step ran the maintenance.
 local POLL_INTERVAL_US = 1000000
 
 local function served_ones(found, kinds)
@@ -18,8 +17,7 @@ local function served_ones(found, kinds)
   return served
 end
 
--- Admits up to `most` tasks, of `kinds` if given. Returns whether there were some, and whether some
--- are left.
+-- Admits up to `most` tasks. Returns whether it admitted any, and whether some are left.
 local function admit_page(most, kinds)
   local due, added = rows.scheduled(work.now, most), rows.added(most)
   local left, found = math.max(#due, #added) >= most, #due + #added
@@ -50,7 +48,6 @@ local function admit_page(most, kinds)
   return some, left
 end
 
--- Admits the part of this step, which finds `lack` ready tasks less than it may lease.
 function work.admit_some(step, served, lack)
   local is_short = lack > 0
   local beats = step.want == 0 and #step.complete == 0
@@ -73,12 +70,10 @@ function work.admit_some(step, served, lack)
   return { some = some, left = left, has_checked = true, freely = whole or beats, is_short = is_short }
 end
 
--- Whether the worker must step again at once for the remaining tasks.
 function work.has_more(admission, reply)
   return admission.left and (admission.freely or admission.is_short and #reply.leased > 0) or false
 end
 
--- The next poll of a worker that got less than it wanted.
 function work.next_poll(admission)
   local is_left = admission.left
   if not admission.has_checked then
@@ -87,7 +82,6 @@ function work.next_poll(admission)
   return is_left and work.poll_interval() or nil
 end
 
--- The time until a worker polls again for tasks that are due and not admitted.
 function work.poll_interval()
   return work.runs_maintenance and MAINTENANCE_INTERVAL_US or POLL_INTERVAL_US
 end

@@ -1,5 +1,4 @@
--- Changes for all workers by an operator or an application (change.rs). A change of settings has
--- only the settings that change.
+-- Changes by an operator or an application (change.rs). A change of settings has only what changes.
 -- luacheck: std lua51, read globals rows copy refuse fail variant limits AttemptEnd, globals work, max line length 120
 
 local function settings_on(change, settings)
@@ -37,7 +36,7 @@ local function are_same(a, b)
   return true
 end
 
--- The start of a pause. Pausing again does not change it.
+-- Pausing again does not change the start.
 local function since(was_paused, at)
   if was_paused then
     return at
@@ -133,7 +132,7 @@ function work.pause_kind(kind, paused)
   work.request_maintenance()
 end
 
--- Runs beyond a page fail in the maintenance of the next steps, as those of any dead worker.
+-- Runs beyond a page fail in the maintenance, as those of any dead worker.
 function work.declare_lost(worker)
   local found = rows.presence(worker)
   if not found or found.cleared then
@@ -155,7 +154,6 @@ function work.declare_lost(worker)
   work.request_maintenance()
 end
 
--- The next step applies the consequences of a change.
 function work.request_maintenance()
   work.change_queue().maintenance_due = true
   work.notifies = true

@@ -36,7 +36,7 @@ function work.write_time(step)
   end
 end
 
--- The time, or an instant after the floor, mixed from the step.
+-- The time, or an instant after the floor that is mixed from the step.
 local function later_than(floor, step)
   local now = work.now
   if now >= floor then

@@ -1,11 +1,10 @@
--- Notifies downstreams of the end of a task (edges.rs).
+-- Notifies downstreams of a task's end (edges.rs).
 -- luacheck: std lua51, read globals rows State EdgeState OnFailure is_ended copy copy_task display, globals work
 -- luacheck: max line length 120
 
--- Notifies the downstreams of `x` within the budget. Returns false if some are left.
+-- Returns false if the budget leaves some.
 function work.notify_downstreams(x, budget)
-  -- `let_go` in Rust, where a task completed in an application's transaction may also hold its key
-  -- until then.
+  -- `let_go` in Rust, where a completed task may hold its key until the application's commit.
   work.release_kept_instant(x)
   for _, edge in ipairs(rows.unnotified_from(x.id, x.generation, budget.left)) do
     budget.left = budget.left - 1
@@ -24,8 +23,7 @@ function work.notify_downstreams(x, budget)
   return true
 end
 
--- Checks the upstreams of an added task for the first time. Returns false if some are left beyond
--- the budget.
+-- The first check of an added task. Returns false if the budget leaves some upstreams.
 function work.check_upstreams(x, budget)
   for _, edge in ipairs(rows.edges_to(x.id, EdgeState.New, nil, budget.left)) do
     budget.left = budget.left - 1
@@ -45,7 +43,7 @@ function work.check_upstreams(x, budget)
   return true
 end
 
--- Removes an edge. Its upstream may then be deleted, unless others wait for it.
+-- The upstream may be deleted afterwards, unless others wait for it.
 function work.remove_edge(edge)
   rows.remove_edge(edge)
   local up = rows.task(edge.up)
@@ -56,7 +54,6 @@ function work.remove_edge(edge)
   end
 end
 
--- Edge::after.
 local function after_end(edge, state)
   if state == State.Done then
     return EdgeState.Met
@@ -72,7 +69,7 @@ function work.pass_edge(edge, up)
   rows.put_edge(other)
 end
 
--- Admits a task whose upstreams have all ended as its edges require, or cancels it.
+-- Requires that all upstreams have ended.
 function work.admit_or_cancel(x)
   local cut_edge = rows.edges_to(x.id, EdgeState.Cut, nil, 1)[1]
   if cut_edge then

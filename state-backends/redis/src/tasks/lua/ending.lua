@@ -1,4 +1,4 @@
--- The end of a run, and the release of what the task held (ending.rs).
+-- The end of a run (ending.rs).
 -- luacheck: std lua51, read globals rows State Stop AttemptEnd limits copy copy_task plus wait_of
 -- luacheck: read globals Occurrence
 -- luacheck: read globals policy_over variant is_same, globals work, max line length 120, ignore 211
@@ -7,7 +7,6 @@ local CANCELLED = 'it was cancelled'
 local CANCELLED_LATE = 'it was cancelled; its run finished after it was asked to stop'
 local OVERDUE = 'its deadline has passed'
 
--- Settings::policy_of.
 function work.policy(x)
   local settings = work.queue.settings
   local of_kind = settings.kinds and settings.kinds[x.kind]
@@ -18,7 +17,6 @@ local function is_leased_to(x, worker, token)
   return x.state == State.Leased and x.worker == worker and is_same(x.token, token)
 end
 
--- The beginning of an error, cut between characters.
 local function truncated(text)
   if #text <= limits.MAX_ERROR then
     return text
@@ -30,7 +28,6 @@ local function truncated(text)
   return string.sub(text, 1, fits) .. '…'
 end
 
--- Records the ended run if another one may follow.
 local function remember(x, how, now)
   local history = {}
   local before = x.history or {}
@@ -44,7 +41,7 @@ local function remember(x, how, now)
   x.history = history
 end
 
--- Ends a task whose run was asked to stop. Without `how` the run had not begun.
+-- Without `how` the run had not begun.
 local function end_cancelled(x, how, why)
   local after = copy_task(x)
   after.error = why ~= '' and truncated(why) or nil
@@ -57,8 +54,7 @@ end
 
 local STOPPED = { error = 'error', failed = 'error', retry = 'retry', released = 'stopped', unable = 'released' }
 
--- Completes a run as reported by its worker: id, token and outcome. Returns 'obeyed', 'refused' or
--- 'lost'.
+-- `completion`: id, token and outcome. Returns 'obeyed', 'refused' or 'lost'.
 function work.complete(worker, completion)
   local id, token, result, why = completion[1], completion[2], completion[3].done, nil
   if result and not work.is_followed and work.complete_plain(worker, id, token, result) then
@@ -119,7 +115,7 @@ function work.complete(worker, completion)
   return 'obeyed'
 end
 
--- Ends a task that was asked to stop. Returns false if it was not, or is only to be given back.
+-- Returns false if the task was not asked to stop, or only to be given back.
 local function end_stopped(x, how, why)
   if x.stop == Stop.Cancel then
     end_cancelled(x, how, why)
@@ -131,7 +127,6 @@ local function end_stopped(x, how, why)
   return true
 end
 
--- Counts a failure: the task is retried later, or fails.
 function work.run_failed(x, why, how)
   if end_stopped(x, how, why) then
     return
@@ -150,7 +145,7 @@ function work.run_failed(x, why, how)
   work.again(x, after)
 end
 
--- The end of a run whose worker is lost: a failure, unless the run may not have begun.
+-- A failure, unless the run may not have begun.
 function work.worker_lost(x, why)
   if x.prefetched then
     work.give_back(x, AttemptEnd.lost)
@@ -174,7 +169,7 @@ function work.retry_later(x, wait, why)
   work.again(x, after)
 end
 
--- Returns a task that was not run, or whose lease never arrived.
+-- The task was not run, or its lease never arrived.
 function work.give_back(x, how, why)
   if end_stopped(x, how, '') then
     return
@@ -206,7 +201,7 @@ function work.again(before, x)
   work.admit(before, x)
 end
 
--- Ends a task (`end` in Rust), and releases what it held.
+-- `end` in Rust.
 function work.finish(x, state, why)
   local after = copy_task(x)
   if why then
@@ -223,7 +218,7 @@ function work.end_as(before, x, state)
   work.end_notified(before, x, state)
 end
 
--- Ends a task whose downstreams need no notification, or have been notified.
+-- Requires that the downstreams need no notification.
 function work.end_notified(before, x, state)
   x.state, x.ended, x.ended_lease_clock = state, work.now, work.lease_clock
   x.holds_name, x.holds_key, x.unserved, x.stop = nil, nil, nil, nil

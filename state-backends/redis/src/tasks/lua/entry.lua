@@ -31,7 +31,7 @@
 -- | U, P              | key                 | keys that need rebalancing, paused keys |
 -- luacheck: std lua51, read globals struct State EdgeState is_ended, max line length 120, ignore 211
 
--- A number as 7 bytes in the order of the numbers. `due` may be negative.
+-- 7 bytes that sort as the numbers do. `due` may be negative.
 local function number(n)
   return struct.pack('>BI6', math.floor(n / 2^48) + 128, n % 2^48)
 end
@@ -41,23 +41,20 @@ local function of_number(text, at)
   return (high - 128) * 2^48 + low
 end
 
--- Orders tasks of equal priority.
 local function rank(added, position)
   return struct.pack('>I7I4', added, position or 0)
 end
 
--- Letters whose groups are stored in pages (pages.lua), with the length of their entries after the
--- group.
+-- Letters whose groups are in pages (pages.lua): the length of their entries after the group.
 local WIDTHS = { r = 35, l = 16, e = 23, I = 23 }
--- Letters that always have entries are not counted.
+-- These letters always have entries, so their entries are not counted.
 local UNCOUNTED = { r = true, l = true, e = true, I = true, E = true, W = true }
 
 local function line_of(x)
   return x.ordered and x.added or x.due
 end
 
--- The entry of a task without key, name and deadline: its group and the rest. False as the first
--- value: it may have others.
+-- Group and rest of a task's only entry. First value false: it may have others.
 local function plain_entry(x)
   if x.key or x.holds_name or x.deadline or x.stop then
     return false

@@ -1,10 +1,10 @@
--- Schedules: each nominal instant makes its tasks exactly once, whichever worker fires it (fire.rs).
+-- Schedules: an instant makes its tasks exactly once, whichever worker fires it (fire.rs).
 -- luacheck: std lua51, read globals rows redis is_ended copy refuse, globals work, max line length 120
 
--- Namespace of named tasks (id.rs).
+-- See id.rs.
 local ID_NAMESPACE = '\141\028\042\100\155\063\094\007\161\196\082\240\107\126\147\216'
 
--- TaskId::of_schedule: a UUID of version 5.
+-- A UUID of version 5, as TaskId::of_schedule.
 local function id_of_schedule(incarnation, name, at)
   local text = string.format('schedule/%.0f/%.0f/', incarnation, at) .. name
   local bytes, n = {}, 0
@@ -16,7 +16,6 @@ local function id_of_schedule(incarnation, name, at)
   return string.char(unpack(bytes))
 end
 
--- Compares and sets the next instant of the schedule.
 function work.fire(fire)
   local schedule = rows.schedule(fire.schedule)
   if not schedule then
@@ -61,13 +60,12 @@ function work.fire(fire)
   return fired
 end
 
--- Whether the last task of a schedule has not ended.
 function work.last_runs(schedule)
   local last = schedule.last and rows.task(schedule.last)
   return last and not is_ended(last.state)
 end
 
--- If an ended task is the last one of its schedule, a kept instant may follow.
+-- If `ended` is the last task of its schedule, a kept instant may follow.
 function work.release_kept_instant(ended)
   local schedule = ended.schedule and rows.schedule(ended.schedule[1])
   if schedule and schedule.last == ended.id and schedule.kept then

@@ -51,7 +51,6 @@ local function send_edges()
   send('HDEL', EDGES, no_edges)
 end
 
--- Counts added and removed entries.
 local function count_new()
   local entries = tables.get('entries')
   local counts = not entries and {}

@@ -1,15 +1,12 @@
--- Events for followers (follow.rs). An event is a row as in event.rs.
+-- Events for followers, as rows of event.rs (follow.rs).
 -- luacheck: std lua51, read globals rows State limits plus minus, globals work, max line length 120
 
--- Maximum events removed at once.
 local MAX_FORGOTTEN_EVENTS = 2000
 
--- A purged task counts as absent.
 local function is_present(x)
   return x and x.state ~= State.Purged and x.state or nil
 end
 
--- Records an event if there is a follower.
 function work.note(before, after)
   if not work.is_followed then
     return
@@ -26,7 +23,6 @@ function work.note(before, after)
   })
 end
 
--- Returns the events so far, and starts recording.
 function work.follow(follow)
   local now = work.now
   local noted = work.is_followed and work.queue.followed
@@ -38,8 +34,7 @@ function work.follow(follow)
   if not mark then
     return { events = {}, mark = { number = rows.last_event(), at = now }, missed = false }
   end
-  -- The last event is removed last: if its number is below the follower's, the store was rolled
-  -- back.
+  -- The last event is removed last: a lower number than the follower's shows a rollback.
   local known = rows.last_event()
   if known > 0 and known < mark.number then
     return { events = {}, mark = { number = known, at = now }, missed = true }
@@ -57,7 +52,6 @@ function work.follow(follow)
   }
 end
 
--- Removes events that were kept for long enough.
 function work.forget_events()
   local noted = work.queue.followed
   if not noted then

@@ -13,13 +13,12 @@
 -- luacheck: std lua51, read globals struct cmsgpack State, max line length 120, ignore 211
 
 local READY, LEASED, DONE = 1, 2, 3
--- Longer payloads and results are stored apart from their tasks, so that reads of tasks need not
--- load them.
+-- Longer payloads and results are stored apart, so that reads of tasks need not load them.
 local INLINE = 512
 -- Position of the kind's size, which precedes the kind.
 local READY_KIND, LEASED_KIND = 13, 48
 
--- Fields of a plain task, by state. Its `due` is its `added`.
+-- A plain task's `due` is its `added`.
 local PLAIN = {
   [State.Ready] = { id = true, kind = true, state = true, added = true, position = true, due = true },
   [State.Leased] = {
@@ -36,7 +35,6 @@ local function static(added, position, kind, payload)
   return struct.pack('>I7I4B', added, position or 0, #kind) .. kind .. payload
 end
 
--- The plain row of a task, or nil.
 local function plain_row(x, payload, result)
   local known, state = PLAIN[x.state], x.state
   if not known or x.due ~= x.added or type(payload) ~= 'string' or #payload > INLINE then
@@ -61,7 +59,7 @@ local function plain_row(x, payload, result)
   return x.notified and struct.pack('>BI7I7I2', DONE, x.ended, x.ended_lease_clock, #stored) .. stored .. row
 end
 
--- The task of a row, its payload and its result; `false`: none.
+-- Returns also payload and result; `false`: none.
 local function task_of_row(id, row)
   local form = string.byte(row)
   if form > DONE then
@@ -93,7 +91,6 @@ local function task_of_row(id, row)
   return x, string.sub(row, after + size), result ~= '' and result
 end
 
--- The length of the payload of a READY row.
 local function plain_size(row)
   return #row - READY_KIND - string.byte(row, READY_KIND)
 end

@@ -1,11 +1,11 @@
--- The gates in order: edges, time, key. Also the holders of a key (gates.rs).
+-- The gates (edges, time, key) and the holders of keys (gates.rs).
 -- luacheck: std lua51, read globals rows State EdgeState copy copy_task minus line_of rank is_below, globals work
 -- luacheck: max line length 120
 
--- Maximum holders of a key changed at once; the maintenance does the rest.
+-- A command changes at most this number; the maintenance does the rest.
 local MAX_REBALANCED = 8
 
--- Whether the first task comes after the second one for their key.
+-- Compares in the order of the key.
 local function is_behind(x, other)
   local of_x, of_other = line_of(x), line_of(other)
   if of_x ~= of_other then
@@ -14,7 +14,7 @@ local function is_behind(x, other)
   return is_below(rank(other.added, other.position) .. other.id, rank(x.added, x.position) .. x.id)
 end
 
--- Moves a task on to its next gate. `x` may be changed, `before` is stored.
+-- Moves on to the next gate. `x` may be changed, `before` is stored.
 function work.admit(before, x)
   x.unserved = nil
   if x.has_edges and rows.has_pending(x.id) then
@@ -31,7 +31,6 @@ function work.admit(before, x)
   work.free(before, x)
 end
 
--- Gives the key to the next task if this one has stopped holding it.
 function work.free(before, after)
   local key = before.key
   if key and (before.holds_key and not (after.holds_key and after.key == key)
@@ -62,7 +61,6 @@ function work.admit_to_key(before, x, key)
   end
 end
 
--- The limit of a key.
 function work.key_limit(key)
   local row = rows.key(key)
   return row and row.limit or work.queue.settings.key_limit
@@ -82,8 +80,7 @@ function work.rebalance_some(key)
   end
 end
 
--- Makes the most urgent tasks the holders of a key, up to its limit. Returns false if more is to be
--- done.
+-- Makes the most urgent tasks the holders, up to the limit. Returns false if more is to be done.
 function work.rebalance_key(key, budget)
   local base = work.key_limit(key)
   while budget.left > 0 do

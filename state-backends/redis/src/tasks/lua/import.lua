@@ -2,7 +2,7 @@
 -- luacheck: std lua51, read globals tables rows State STATES AttemptEnd EdgeState is_ended after_end copy_task new_task
 -- luacheck: read globals refuse OnFailure is_same NO_TOKEN, globals work, max line length 120
 
--- A task with numbers for names and without defaults.
+-- A task with numbers for names, without defaults.
 local function stored_form(x)
   x.state, x.added, x.due = STATES[x.state], x.added or 0, x.due or 0
   x.weight = x.weight ~= 1 and x.weight or nil
@@ -14,7 +14,7 @@ local function stored_form(x)
 end
 
 function work.import(tasks)
-  -- `stand_ins` has the stored task for each task that its unique name kept out.
+  -- By task that its unique name kept out: the stored task.
   local ids, added, stand_ins = {}, {}, {}
   for n, one in ipairs(tasks) do
     ids[n] = one.task.id

@@ -1,10 +1,10 @@
--- Lookups in the indexes, and their changes (entry.lua). Pending additions and removals are visible
--- at once, and written at the end of the command.
+-- Lookups in the indexes (entry.lua). Pending changes are visible at once, and written at the end
+-- of the command.
 -- luacheck: std lua51, read globals redis INDEX WIDTHS UNCOUNTED is_below sort place behind plain_entry entries_of
 -- luacheck: read globals entries_of_edge entries_of_presence State number
 -- luacheck: globals tables, max line length 120, ignore 211
 
--- The number of stored entries of a letter when the command began, or a positive number.
+-- The number when the command began; a positive number if the letter is not counted.
 local function stored_of(letter)
   if UNCOUNTED[letter] then
     return 1
@@ -13,7 +13,7 @@ local function stored_of(letter)
   return entries and entries[letter] or 0
 end
 
--- An entry belongs to a group, its prefix. A lookup stays within one group.
+-- A lookup stays within one group, the prefix of its entries.
 
 local function pending_of(group)
   local some = { new = {}, new_count = 0, gone = {}, gone_count = 0 }
@@ -45,7 +45,7 @@ function tables.remove_entry(group, entry)
   end
 end
 
--- The entry within its group: only the rest if the group is in pages.
+-- Groups in pages store only the rest.
 local function in_group(group, entry)
   return WIDTHS[string.sub(group, 1, 1)] and string.sub(entry, #group + 1) or entry
 end
@@ -72,8 +72,8 @@ function tables.set_edge(edge, is_gone)
   tables.edges_written[name] = true
 end
 
--- A heartbeat does not move entries: a presence stays listed by the end of an earlier lease until a
--- lookup of ended leases finds the later one.
+-- A heartbeat moves no entry: a presence stays listed by an earlier end until a lookup of ended
+-- leases finds it.
 function tables.set_presence(worker, presence)
   local was = tables.get('worker:' .. worker)
   if presence then
@@ -96,7 +96,7 @@ function tables.relist(worker, presence)
   tables.set('worker:' .. worker, presence)
 end
 
--- The priorities of a kind that were ever ready, as in the entries, in order.
+-- All that were ever ready, in order, as in the entries.
 function tables.priorities(kind)
   tables.index_tasks()
   return tables.get('levels:' .. kind) or '\128'
@@ -114,10 +114,8 @@ local function note_priority(kind, priority)
   end
 end
 
--- Letters whose entries are updated at once.
 local IMMEDIATE = { F = true, D = true }
 
--- Updates the entries of tasks written since the last lookup.
 function tables.index_tasks()
   if not next(tables.unindexed) then
     return
@@ -160,8 +158,7 @@ function tables.index_tasks()
   tables.unindexed = {}
 end
 
--- At least `most` entries of the index between two bounds, if they exist, as stored when the
--- command began.
+-- At least `most` entries, if they exist, as stored when the command began.
 local function read_index(low, high, backwards, most)
   local name = low .. high .. (backwards and '-' or '+')
   local read = tables.read[name]
@@ -186,8 +183,8 @@ local function read_index(low, high, backwards, most)
   return read
 end
 
--- Up to `most` entries of a group in order, from `from` after the group up to before `to`. A group
--- in pages returns the rests.
+-- Up to `most` entries from `from` to before `to`, both without the group. A group in pages returns
+-- the rests.
 function tables.find_entries(group, from, to, most, backwards)
   local letter = string.sub(group, 1, 1)
   if not IMMEDIATE[letter] and next(tables.unindexed) then
@@ -225,7 +222,6 @@ function tables.find_entries(group, from, to, most, backwards)
     end
     sort(some.sorted)
   end
-  -- Merges stored and pending entries.
   local new = some.sorted or {}
   local at, last, step = low and place(new, low) or 1, high and place(new, high) - 1 or #new, 1
   if backwards then
@@ -241,7 +237,6 @@ function tables.find_entries(group, from, to, most, backwards)
       end
       stored = read.entries[have]
     until not stored or not some.gone[stored]
-    -- Pending entries that come first.
     while (last - at) * step >= 0 and #found < most
       and (not stored or is_below(new[at], stored) == (step == 1))
     do
@@ -257,7 +252,6 @@ function tables.find_entries(group, from, to, most, backwards)
   return found
 end
 
--- The number of entries of a group.
 function tables.count_entries(group)
   tables.index_tasks()
   local some, stored = tables.pending[group], 0

@@ -1,4 +1,4 @@
--- The kinds that may hold keys (kinds.rs).
+-- Kinds, and whether their tasks may hold keys (kinds.rs).
 -- luacheck: std lua51, read globals rows tables State copy copy_task plus, globals work, max line length 120
 
 function work.is_open(kind)
@@ -6,7 +6,7 @@ function work.is_open(kind)
   return row and row.open
 end
 
--- Marks the kinds of a worker as served. Returns those that are not paused.
+-- Returns the served kinds that are not paused.
 function work.serve(step)
   local till, soon = plus(work.lease_clock, step.lease), plus(work.lease_clock, math.floor(step.lease / 4) * 3)
   local served = {}
@@ -27,8 +27,8 @@ function work.serve(step)
   return served
 end
 
--- Closes kinds that no worker serves any more, and moves their tasks in or out of the order of
--- their keys. Returns false if more is to be done.
+-- Closes unserved kinds, and moves tasks in or out of the order of keys. Returns false if more is
+-- to be done.
 function work.rebalance_kinds(budget)
   for _, row in ipairs(rows.kinds()) do
     if row.open and (row.paused or row.served_until <= work.lease_clock) then

@@ -1,5 +1,5 @@
--- The bounds and names of the contract (limits.rs, task.rs, edge.rs, counts.rs). A test compares
--- the numbers with the contract.
+-- Bounds and names of the contract (limits.rs, task.rs, edge.rs, counts.rs). A test compares the
+-- numbers.
 -- luacheck: std lua51, max line length 120, ignore 211 231
 
 local limits = {
@@ -36,7 +36,7 @@ local limits = {
   LARGEST = 2^53 - 1,
 }
 
--- The settings of a queue without settings (settings.rs). `kinds` is nil if empty.
+-- As in settings.rs. `kinds` is nil if empty.
 local function default_settings()
   local day = 24 * 3600 * 1000000
   return {
@@ -48,7 +48,7 @@ local function default_settings()
   }
 end
 
--- A state, or another choice, is the number of its variant. Commands have its name.
+-- A choice is stored as the number of its variant. Commands have its name.
 
 local State = {
   Added = 0, Waiting = 1, Scheduled = 2, Blocked = 3, Ready = 4, Leased = 5, Done = 6, Failed = 7, Cancelled = 8,
@@ -61,7 +61,7 @@ local STATES = {
 
 local Counted = { EverAdded = 10, EverLeased = 11, EverDone = 12, EverFailed = 13, EverCancelled = 14 }
 
--- The cells of events in an hour (times.rs). Those of a day follow.
+-- Cells of an hour (times.rs); those of a day follow.
 local Occurrence = { Added = 66, Done = 67, Failed = 68, Cancelled = 69, Retried = 70 }
 local EVENT_CELLS = 5
 
@@ -72,7 +72,6 @@ local OnFailure = { cancel = 0, run = 1, wait = 2 }
 local Stop = { Cancel = 0, Deadline = 1, Release = 2 }
 local AttemptEnd = { done = 0, error = 1, retry = 2, released = 3, stopped = 4, died = 5, lost = 6 }
 
--- The name of a variant, and what is in it.
 local function variant(of)
   if type(of) == 'string' then
     return of
@@ -80,10 +79,10 @@ local function variant(of)
   return next(of)
 end
 
--- In a list of a reply, `nil`. main.lua sets it: no library is there when functions are registered.
+-- `nil` in a list of a reply. main.lua sets it: functions are registered without libraries.
 local NIL
 
--- A token is a list of its incarnation and its attempt. This one is of notes, and of tasks never leased.
+-- A token is its incarnation and its attempt. This one is of notes, and of tasks never leased.
 local NO_TOKEN = { 0, 0 }
 
 local function is_same(token, other)
@@ -94,7 +93,7 @@ local function is_ended(state)
   return state >= State.Done
 end
 
--- Arithmetic of microseconds, which saturates at both ends as in Rust.
+-- Saturates at both ends, as in Rust.
 
 local function plus(a, b)
   local sum = a + b
@@ -105,23 +104,22 @@ local function minus(a, b)
   return a > b and a - b or 0
 end
 
--- The hour of an instant, counted from 1970.
 local function hour_of(at)
   return math.floor(at / 3600000000)
 end
 
--- End the command with an error, whose text the sender makes. Nothing has been written.
+-- Ends the command before anything is written. The sender makes the error's text.
 
 local function stop(why, kind, details)
   error({ [why] = #details == 0 and kind or { [kind] = details[2] and details or details[1] } }, 0)
 end
 
--- A rule refuses the command (refusal.rs).
+-- See refusal.rs.
 local function refuse(kind, ...)
   stop('refusal', kind, { ... })
 end
 
--- The store cannot carry out the command (fault.rs).
+-- See fault.rs.
 local function fail(kind, ...)
   stop('fault', kind, { ... })
 end

@@ -2,7 +2,6 @@
 -- luacheck: std lua51, read globals rows State EdgeState OnFailure limits copy_task refuse, globals work
 -- luacheck: max line length 120
 
--- The upstream of a new edge.
 function work.linked_to(id)
   local up = rows.task(id)
   if not up or up.state == State.Purged then
@@ -11,8 +10,7 @@ function work.linked_to(id)
   return up
 end
 
--- Whether `other` waits or has waited for `x`, directly or indirectly. Also true if there are too
--- many edges to check.
+-- Follows edges, also indirectly. Returns true if there are too many to check.
 local function is_waited_for_by(x, other)
   local seen, left, many = { [x] = true }, { x }, 0
   while #left > 0 do
@@ -34,13 +32,13 @@ local function is_waited_for_by(x, other)
   return false
 end
 
--- Whether an edge from `up` to `x`, which has `edges` edges, fits and makes no cycle.
+-- Whether an edge from `up` fits the `edges` edges of `x` and makes no cycle.
 function work.may_wait_for(x, edges, up)
   local makes_a_cycle = x.id == up.id or up.has_edges and is_waited_for_by(x.id, up.id)
   return not makes_a_cycle and edges < limits.MAX_EDGES
 end
 
--- Adds an edge to a task, which goes back to its first gate and releases what it held.
+-- The task goes back to its first gate and releases what it held.
 function work.link(x, edge)
   rows.insert_edge({
     up = edge[1], down = x.id, name = edge[2], on_failure = OnFailure[edge[3]], state = EdgeState.New, generation = 0,
@@ -48,7 +46,6 @@ function work.link(x, edge)
   work.back_to_edges(x)
 end
 
--- Sends a task back to check its upstreams.
 function work.back_to_edges(x)
   local after = copy_task(x)
   work.notifies = true

@@ -1,5 +1,4 @@
--- Logs of tasks: lines of runs, and notes (run_log.rs, log.rs). A line is a list of the time, the
--- token, its number and its text.
+-- Logs: lines of runs, and notes (run_log.rs, log.rs). A line is its time, token, number and text.
 -- luacheck: std lua51, read globals rows tables State limits minus refuse is_same NO_TOKEN, globals work
 -- luacheck: max line length 120
 
@@ -13,7 +12,7 @@ local function last_number(log, token)
   return last
 end
 
--- Drops the lines beyond the bounds, the oldest first.
+-- The oldest lines go first.
 local function bounded(log, token)
   local over, bytes = is_same(token, NO_TOKEN) and -limits.MAX_NOTES or -limits.MAX_LOG_LINES, 0
   for _, line in ipairs(log) do
@@ -48,7 +47,7 @@ local function store(x, log, token)
   end
 end
 
--- Stores the lines of a run. They count also after its end, until the task is leased again or purged.
+-- Accepts lines after the run's end, until the task is leased again or purged.
 function work.write_log(worker, reported)
   local x, token = rows.task(reported.id), reported.token
   if not x or x.worker ~= worker or not is_same(x.token, token) or x.state == State.Purged then

@@ -1,7 +1,7 @@
 -- Carries out one command (`apply` in mod.rs of the rules).
 --
--- The arguments are the packed command, a table whose only field is the kind of the command, and
--- the time if a test sets the clock. The packed answer has a reply, a refusal or a fault.
+-- Arguments: the packed command, a table whose only field is its kind; in tests also the time. The
+-- packed answer is a reply, a refusal or a fault.
 -- luacheck: std lua51, globals tables work NIL, read globals cjson
 -- luacheck: read globals copy redis cmsgpack rows refuse fail variant NAME
 -- luacheck: max line length 120
@@ -15,9 +15,8 @@ local function clock(notified)
   return time[1] * 1000000 + time[2]
 end
 
--- Refuses a queue of which a key is missing. TASKS and INDEX have a filler from the first command
--- on, and EDGES has as many fields as there are entries 'D'. Writing a key again after its loss
--- would hide the loss.
+-- Refuses a queue that lacks a key, since writing the key again would hide the loss. From the first
+-- command on TASKS and INDEX have a filler, and EDGES has one field for each entry 'D'.
 local function check_keys()
   local entries = tables.small.entries
   local has_edges = entries and (entries.D or 0) > 0
@@ -31,7 +30,6 @@ local function check_keys()
   end
 end
 
--- The row of the queue, or nil if nothing is stored of it.
 local function stored_queue(step)
   local packed = tables.read_queue(step)
   if not packed then
@@ -57,7 +55,7 @@ local function stored_queue(step)
   return queue
 end
 
--- Whether the command creates a missing queue (command.rs).
+-- See command.rs.
 local function creates_queue(kind, command)
   local what, of
   if kind == 'change' then
@@ -121,8 +119,7 @@ local function call(keys, arguments)
   error(reply, 0)
 end
 
--- A server without free memory refuses commands that add tasks. It accepts steps and changes, since
--- they free memory.
+-- A full server refuses commands that add tasks, but not those that free memory.
 redis.register_function({ function_name = NAME .. '_add', callback = call })
 redis.register_function({ function_name = NAME .. '_change', callback = call, flags = { 'allow-oom' } })
 redis.register_function({ function_name = NAME .. '_look', callback = call, flags = { 'no-writes' } })

@@ -1,8 +1,8 @@
--- The bounded maintenance of a step (maintenance.rs).
+-- The maintenance of a step, bounded by a budget (maintenance.rs).
 -- luacheck: std lua51, read globals rows State Stop AttemptEnd limits copy copy_task plus minus display duration
 -- luacheck: read globals MAINTENANCE_BUDGET hour_of, globals work, max line length 120
 
--- Spends one budget. Returns true if more is to be done at once.
+-- Returns true if more is to be done at once.
 function work.run_maintenance(worker)
   local budget, is_done = { left = work.budget or MAINTENANCE_BUDGET }, true
   if work.runs_maintenance then
@@ -16,12 +16,10 @@ function work.run_maintenance(worker)
   return not (is_done and is_notified)
 end
 
--- The name of a worker for people.
 function work.name_of(presence)
   return presence.label == '' and display(presence.worker) or presence.label
 end
 
--- Takes back the tasks of workers whose leases have ended.
 function work.fail_tasks_of_dead_workers(living, budget)
   for _, dead in ipairs(rows.ended_presences(work.lease_clock, false, budget.left)) do
     if dead.worker ~= living then
@@ -58,7 +56,6 @@ function work.end_overdue(budget)
   return budget.left > 0
 end
 
--- Rebalances the keys one by one after a change of limits.
 function work.rebalance_keys(budget)
   for _, row in ipairs(rows.keys_to_rebalance(budget.left)) do
     if not work.rebalance_key(row.key, budget) then
@@ -96,7 +93,7 @@ function work.notify_ends(budget)
       return true
     end
     for _, found in ipairs(some) do
-      -- Counts tasks without downstreams, too: the loop ends whatever the rows contain.
+      -- Tasks without downstreams count, too, so the loop ends whatever the rows contain.
       budget.left = math.max(budget.left - 1, 0)
       local x = rows.task(found.id)
       if x and x.state >= State.Done and not x.notified
@@ -109,11 +106,10 @@ function work.notify_ends(budget)
   return false
 end
 
--- Fields of `keep` by state. Of a purged task only the id is kept.
+-- Fields of `keep`. A purged task keeps only its id.
 local KEEP = { [State.Done] = 'done', [State.Failed] = 'failed', [State.Cancelled] = 'cancelled' }
 local MOST = { [State.Done] = 'most_done', [State.Failed] = 'most_failed', [State.Cancelled] = 'most_cancelled' }
 
--- Keep::of.
 local function keep_of(keep, state)
   return math.max(keep[KEEP[state]] or 0, limits.KEEP_IDS)
 end
@@ -126,7 +122,6 @@ local function number_in(state)
   return number
 end
 
--- Deletes ended tasks past retention, and workers that are dead for long.
 function work.forget(budget)
   local keep = work.queue.settings.keep
   if work.hour_passed then
@@ -143,7 +138,7 @@ function work.forget(budget)
       end
     end
     for _, x in ipairs(old) do
-      -- A step of the clock made this task and the later ones look old.
+      -- This and the later tasks only look old: the clock was stepped.
       if x.ended_lease_clock and plus(x.ended_lease_clock, limits.KEEP_IDS) > work.lease_clock then
         break
       end
@@ -161,7 +156,7 @@ function work.forget(budget)
   return budget.left > 0
 end
 
--- Deletes an ended task after its downstreams, which may need its result again.
+-- Downstreams go first, since they may need the result again.
 function work.forget_task(x, budget)
   if #rows.edges_from(x.id, nil, 1) > 0 then
     local kept = copy_task(x)

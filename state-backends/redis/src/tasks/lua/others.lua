@@ -1,8 +1,6 @@
--- The other rows of the rules (rows.rs): workers, kinds, keys, schedules, counts, times and events.
+-- Rows of workers, kinds, keys, schedules, counts, times and events (rows.rs).
 -- luacheck: std lua51, globals tables rows, read globals State Occurrence EVENT_CELLS copy is_below number
 -- luacheck: ignore 211 241, max line length 120
-
--- Workers.
 
 local function with_worker(worker, presence)
   local row = copy(presence)
@@ -35,7 +33,7 @@ function rows.remove_presence(worker)
   tables.set_presence(worker, nil)
 end
 
--- Lists a presence by the end of its lease, if it is listed by an earlier one.
+-- Lists a presence by a later end of its lease.
 local function relist(presence)
   local is_late = presence.listed < presence.ends
   if is_late then
@@ -101,7 +99,6 @@ function rows.next_busy_end(after)
       if first.ends > after then
         return first.ends
       end
-      -- This worker is dead, and its tasks have not been taken from it yet.
       from = number(first.ends) .. first.worker .. '\0'
     end
   end
@@ -116,8 +113,6 @@ function rows.presences()
   end)
   return found
 end
-
--- Kinds, keys and schedules: rows, and a list of their names in the index.
 
 local function set_named(letter, field, name, row)
   if row and not tables.get(field) then
@@ -156,7 +151,6 @@ function rows.key(key)
   return tables.get('key:' .. key)
 end
 
--- Adds a key to the list of a letter, or removes it.
 local function list_key(letter, key, was, is)
   if is and not was then
     tables.add_entry(letter, letter .. key)
@@ -212,7 +206,7 @@ function rows.schedules()
   return all_named('S', 'schedule:')
 end
 
--- Counts: a list for each kind, whose first number is that of the first state.
+-- The first number is that of the first state.
 
 function rows.count(kind, counted, more)
   local row = tables.counts[kind]
@@ -247,8 +241,7 @@ function rows.notify()
   tables.notifies = true
 end
 
--- Wait and run times: for each hour and kind a table by cell, and a list of the hours. A command
--- counts in one hour.
+-- By hour and kind a table by cell, and a list of the hours. A command counts in one hour.
 
 local function times_of(hour, kind)
   return string.format('times:%d:', hour) .. kind
@@ -276,12 +269,11 @@ function rows.took(kind, hour, cell, more)
   row[cell] = (row[cell] or 0) + more
 end
 
--- The events of the days of a kind: by the first hour of a day a table by cell.
+-- By the first hour of a day a table by cell.
 local function days_of(kind)
   return 'days:' .. kind
 end
 
--- Returns the hour, the cell and the number for each hour and day from `from` on.
 function rows.times(kind, from)
   local found = {}
   for day, row in pairs(tables.get(days_of(kind)) or {}) do
@@ -298,7 +290,6 @@ function rows.times(kind, from)
   return found
 end
 
--- Adds the events of an hour to those of its day.
 local function roll_up(kind, hour)
   local times = tables.get(times_of(hour, kind)) or {}
   local days, day = tables.get(days_of(kind)) or {}, hour - hour % 24
@@ -338,7 +329,7 @@ function rows.forget_times(before_hour, before_day)
   end
 end
 
--- Events by number; 'events' has the numbers of the first kept event and of the last event ever.
+-- 'events': the numbers of the first kept event and of the last event ever.
 
 local function event_of(number)
   return string.format('event:%.0f', number)
@@ -348,7 +339,6 @@ local function kept_events()
   return tables.get('events') or { first = 1, last = 0 }
 end
 
--- The fields of a range of events, whose rows are read.
 local function events_in(first, last)
   local fields = {}
   for number = first, last do
@@ -386,7 +376,6 @@ function rows.forget_events(before, most)
   local function is_old(field)
     return tables.get(field).at < before
   end
-  -- Usually no event is old.
   if kept.first > kept.last or not is_old(event_of(kept.first)) then
     return
   end

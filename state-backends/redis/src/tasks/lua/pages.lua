@@ -1,20 +1,17 @@
--- Indexes with an entry of most tasks: ready, leased, ended, and all ids. A member of a sorted set
--- for each would cost more than the tasks themselves. The entries of such an index have equal
--- length and are stored in pages. A page is a field of ROWS with the entries from its name on, up
--- to the name of the next page; INDEX has the names. The first page of a group also has the entries
--- below all names.
+-- Indexes that list most tasks: ready, leased, ended and all ids. A member of a sorted set for each
+-- would cost more than the task. Entries of equal length are stored in pages: fields of ROWS with
+-- the entries from their name up to the next page's name. INDEX has the names. A group's first page
+-- also has the entries below all names.
 -- luacheck: std lua51, read globals redis is_below sort place behind ROWS INDEX WIDTHS, globals tables
 -- luacheck: max line length 120
 
--- Maximum bytes of a page, which is written as a whole.
+-- A page is written as a whole.
 local MAX_PAGE_BYTES = 250
 
--- The last page of a group whose name is at most this text.
 local function page_before(group, text)
   return redis.call('ZREVRANGEBYLEX', INDEX, '[' .. group .. text, '[' .. group, 'LIMIT', '0', '1')[1]
 end
 
--- The first page of a group whose name is above this text.
 local function page_after(group, text)
   return redis.call('ZRANGEBYLEX', INDEX, '(' .. group .. text, '(' .. behind(group), 'LIMIT', '0', '1')[1]
 end
@@ -42,7 +39,7 @@ local function page(name)
   return text
 end
 
--- The position of the first entry, from `at` on, that is not below this one.
+-- The position of the first entry, from `at` on, that is not below `rest`.
 local function find(text, rest, at, width)
   if at > #text or is_below(string.sub(text, -width), rest) then
     return #text + 1
@@ -53,7 +50,6 @@ local function find(text, rest, at, width)
     if not is_below(string.sub(text, at + middle * width, at + middle * width + width - 1), rest) then
       high = middle
     elseif middle == 0 then
-      -- Usually the entry is here or next.
       low = 1
     else
       low = middle + 1
@@ -62,7 +58,7 @@ local function find(text, rest, at, width)
   return at + low * width
 end
 
--- The next page of a read, in its direction. False: there is none.
+-- Follows the direction of the read. False: there is none.
 local function next_page(read, group, most, width)
   if not read.names or read.next > #read.names then
     if read.is_last then
@@ -100,8 +96,7 @@ local function new_read(group, low, high, backwards)
   return read
 end
 
--- At least `most` entries of a group between two bounds, if they exist, without the group, as
--- stored when the command began.
+-- At least `most` entries without the group, if they exist, as stored when the command began.
 function tables.read_pages(group, low, high, most, backwards)
   local bounds = group .. (low or '') .. '/' .. (high or '') .. (backwards and '-' or '')
   local read, width = tables.read[bounds], WIDTHS[string.sub(group, 1, 1)]
@@ -132,7 +127,7 @@ function tables.read_pages(group, low, high, most, backwards)
   return read
 end
 
--- A page after changes: entries in `some.new` are present, entries in `some.gone` absent.
+-- Adds `some.new`, and removes `some.gone`.
 local function changed(text, changes, from, to, some, width)
   local new, first_new = some.new, from
   while first_new <= to and not new[changes[first_new]] do
@@ -155,7 +150,6 @@ local function changed(text, changes, from, to, some, width)
   local parts, count, at = {}, 0, 1
   for n = from, to do
     local rest = changes[n]
-    -- Often the changes are adjacent.
     local is_there, found = string.sub(text, at, at + width - 1) == rest, at
     if not is_there then
       found = find(text, rest, at, width)
@@ -178,7 +172,7 @@ local function changed(text, changes, from, to, some, width)
   return table.concat(parts)
 end
 
--- Changes the pages of a group, and collects the writes: fields and names.
+-- Collects the writes: fields and names.
 function tables.change_pages(group, some, rows, no_rows, names, no_names)
   local width, changes = WIDTHS[string.sub(group, 1, 1)], {}
   for rest in pairs(some.new) do

@@ -1,5 +1,5 @@
--- The fast path of plain tasks, which works on their rows (forms.lua) unless there is a follower.
--- It has the same result as the rules.
+-- The fast path of plain tasks without unpacking (forms.lua), if there is no follower. Its results
+-- are those of the rules.
 -- luacheck: std lua51, read globals rows tables struct State Counted READY LEASED DONE INLINE static number
 -- luacheck: read globals Occurrence
 -- luacheck: read globals rank stored_of
@@ -20,7 +20,7 @@ function work.add_plain(id, kind, payload, age, position)
   return 'n', id
 end
 
--- Counters that change together for the plain tasks of a kind.
+-- Counters that change together.
 local COUNTED = {
   added = { { State.Ready, 1 }, { Counted.EverAdded, 1 } },
   leased = { { State.Ready, -1 }, { State.Leased, 1 }, { Counted.EverLeased, 1 } },
@@ -38,7 +38,7 @@ function work.count_plain(what, kind)
   counted[kind] = (counted[kind] or 0) + 1
 end
 
--- Flushes the counters before they are read.
+-- Required before counters are read.
 function work.flush_plain_counts(what)
   local kinds = work.plain[what]
   if kinds then
@@ -54,12 +54,11 @@ function work.flush_plain_counts(what)
   end
 end
 
--- The kind of a READY row.
 local function plain_kind(row)
   return string.sub(row, READY_KIND + 1, READY_KIND + string.byte(row, READY_KIND))
 end
 
--- Leases a task by its row; `entry` is its ready entry.
+-- `entry` is its ready entry.
 function work.lease_plain(step, id, row, entry, prefetched)
   local run = work.plain_run
   if not run then
@@ -75,8 +74,7 @@ function work.lease_plain(step, id, row, entry, prefetched)
   work.more_leased = work.more_leased + 1
 end
 
--- Completes a task by its row. Returns false if it is not plain, not of this run, or does not end
--- plainly.
+-- Returns false if the task is not plain, not of this run, or does not end plainly.
 function work.complete_plain(worker, id, token, result)
   local most = work.plain_most
   if not most then

@@ -1,7 +1,7 @@
 -- The wait after a failed run (policy.rs).
 -- luacheck: std lua51, read globals struct bit, max line length 120, ignore 211
 
--- Adds limbs of 16 bits, the lowest first, modulo 2^64.
+-- Limbs of 16 bits, the lowest first, modulo 2^64.
 local function carry(a, b, c, d)
   b = b + math.floor(a / 65536)
   c = c + math.floor(b / 65536)
@@ -13,7 +13,7 @@ local function times(a, b, c, d, e, f, g, h)
   return carry(a * e, a * f + b * e, a * g + b * f + c * e, a * h + b * g + c * f + d * e)
 end
 
--- The number xor itself shifted right by 16 + `bits`.
+-- x ^ (x >> (16 + bits)).
 local function xor_shifted(a, b, c, d, bits)
   local power = 2^bits
   local function part(low, high)
@@ -22,7 +22,7 @@ local function xor_shifted(a, b, c, d, bits)
   return bit.bxor(a, part(b, c)), bit.bxor(b, part(c, d)), bit.bxor(c, part(d, 0)), d
 end
 
--- The finaliser of SplitMix64. Takes and returns the upper and the lower 32 bits.
+-- The finaliser of SplitMix64, in upper and lower 32 bits.
 local function mix(high, low)
   local a, b, c, d = low % 65536, math.floor(low / 65536), high % 65536, math.floor(high / 65536)
   a, b, c, d = xor_shifted(a, b, c, d, 14)
@@ -32,14 +32,14 @@ local function mix(high, low)
   return d * 65536 + c, b * 65536 + a
 end
 
--- floor(a * b / 2^32), where a is below 2^53 and b below 2^32.
+-- floor(a * b / 2^32); a < 2^53, b < 2^32.
 local function scaled(a, b)
   local high, low = math.floor(a / 2^32), a % 2^32
   local upper, lower = math.floor(b / 65536), b % 65536
   return high * b + math.floor((low * upper + math.floor(low * lower / 65536)) / 65536)
 end
 
--- PolicyOverride::over. `own` has what a task or a kind sets, or is nil.
+-- `own` is nil unless the task or the kind overrides something.
 local function policy_over(own, base)
   if not own then
     return base
@@ -52,7 +52,6 @@ local function policy_over(own, base)
   }
 end
 
--- Policy::wait.
 local function wait_of(policy, failures, id, attempt)
   local wait = math.min(policy.backoff * 2^math.min(math.max(failures - 1, 0), 63), policy.max_backoff)
   local high, low = struct.unpack('>I4I4', id, 9)

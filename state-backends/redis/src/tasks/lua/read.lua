@@ -2,24 +2,21 @@
 -- luacheck: std lua51, read globals tables rows State STATES limits is_ended plus minus hour_of NIL variant fail
 -- luacheck: globals work, max line length 120
 
--- Maximum edges, inputs and held tasks per reply.
+-- Per reply: edges, inputs and held tasks.
 local MAX_LISTED = 100
--- Number of most urgent ready tasks among which an overview finds the one that has been ready for
--- longest.
+-- An overview finds the longest ready task among this number of the most urgent.
 local OVERVIEW_READY = 20
 
 local read = {}
--- The workers, once they have been read.
 local living
 
 function work.read(asked)
-  -- A read counts the silence of workers in full, also while no worker steps.
+  -- Silence counts in full, also while no worker steps.
   work.lease_clock = plus(work.queue.lease_clock, minus(work.now, work.queue.seen))
   local what, of = variant(asked)
   return (read[what] or fail('unknown', 'the look ' .. what))(of)
 end
 
--- A task and all that belongs to it, as a list.
 local function stored(x, payload, result, log, upstreams, downstreams, why)
   return { x, payload or NIL, result or NIL, log or {}, upstreams or {}, downstreams or {}, why or NIL }
 end
@@ -65,7 +62,6 @@ local function has(list, one)
   return #list == 0
 end
 
--- The number of tasks of these kinds and states.
 local function number_of(counts, kinds, states)
   local number = 0
   for _, counted in ipairs(counts) do
@@ -79,7 +75,7 @@ local function number_of(counts, kinds, states)
   return number
 end
 
--- Whether the counts, which exist by kind and state only, answer the selector.
+-- Counts exist by kind and state only.
 local function is_counted(selector)
   for name, value in pairs(selector) do
     local is_empty = type(value) == 'table' and #value == 0
@@ -95,7 +91,6 @@ local function counts_none(selector)
     and number_of(rows.counts(), selector.kinds, selector.states) == 0
 end
 
--- A selector with numbers for the names of states.
 local function numbered(selector)
   for n, name in ipairs(selector.states) do
     selector.states[n] = STATES[name]
@@ -208,7 +203,7 @@ local function serves(worker, kind)
   return false
 end
 
--- Why no living worker that serves the kind takes a ready task; nil: one does, or there is none.
+-- Nil: a worker takes it, or there is none.
 local function none_takes(x)
   living = living or rows.presences()
   local lowest, is_full = nil, false
@@ -226,7 +221,6 @@ local function none_takes(x)
   return is_full and 'capacity' or lowest and { load = lowest }
 end
 
--- Why a task does not run (Why).
 function work.why(x)
   local state = x.state
   if state == State.Leased then
@@ -271,13 +265,12 @@ function read.days(asked)
   return rows.times(asked.kind, hour - hour % 24)
 end
 
--- Since when a ready task could run (Task::ready_since).
+-- Task::ready_since.
 local function ready_since(x)
   local last = x.history and x.history[#x.history]
   return math.max(x.added, x.not_before, x.admitted or 0, last and last.ended or 0)
 end
 
--- The names of counts (counts.rs).
 local COUNTED = {
   'added', 'waiting', 'scheduled', 'blocked', 'ready', 'leased', 'done', 'failed', 'cancelled', 'purged', 'ever_added',
   'ever_leased', 'ever_done', 'ever_failed', 'ever_cancelled',

@@ -1,18 +1,14 @@
--- Counts the stored tasks again, and removes index entries of missing tasks (change.rs). Rows
--- removed by hand leave their entries in the index. All reads are in pages, of which nothing is
--- kept.
+-- Counts stored tasks again, and removes index entries of tasks whose rows were removed by hand
+-- (change.rs). Reads in pages, and keeps none.
 -- luacheck: std lua51, read globals redis behind task_of_row sort State ROWS TASKS INDEX WIDTHS
 -- luacheck: read globals DONE LEASED READY_KIND LEASED_KIND
 -- luacheck: globals tables rows work, max line length 120
 
--- Maximum entries that one command removes.
 local MAX_DROPPED = 10000
--- Names or entries read at once.
 local SCAN_SIZE = 200
--- Letters of the entries that end in the id of a task.
 local TASK_LETTERS = { 'n', 'r', 'l', 'a', 's', 't', 'h', 'o', 'R', 'H', 'L', 'q', 'k', 'p', 'u', 'e', 'x', 'd', 'I' }
 
--- Calls `with` for lists of the entries of a letter, each with its group, until it returns `true`.
+-- `with` gets the entries with their groups, and returns `true` to stop.
 local function each_entry(letter, with)
   local from, width = '[' .. letter, WIDTHS[letter]
   while true do
@@ -35,7 +31,6 @@ local function each_entry(letter, with)
       end
     else
       for n, name in ipairs(names) do
-        -- For these entries the letter is enough.
         entries[n] = { letter, name }
       end
     end
@@ -45,7 +40,6 @@ local function each_entry(letter, with)
   end
 end
 
--- The rows of the tasks of these entries: `false` for none.
 local function rows_of(entries)
   local found = {}
   for first = 1, #entries, 1000 do
@@ -60,7 +54,6 @@ local function rows_of(entries)
   return found
 end
 
--- The kind and the state of a task. Plain rows (forms.lua) are not unpacked.
 local function kind_and_state(id, row)
   local form = string.byte(row)
   if form > DONE then
@@ -71,14 +64,13 @@ local function kind_and_state(id, row)
   if form == LEASED then
     at, state = LEASED_KIND, State.Leased
   elseif form == DONE then
-    -- The result precedes the run.
     local size = string.byte(row, 16) * 256 + string.byte(row, 17)
     at, state = LEASED_KIND + 16 + size, State.Done
   end
   return string.sub(row, at + 1, at + string.byte(row, at)), state
 end
 
--- Counts stored tasks by kind and state. Also returns whether a listed task is missing.
+-- Returns counts by kind and state, and whether a listed task is missing.
 local function stored()
   local counts, is_lacking = {}, false
   each_entry('I', function(entries)
@@ -96,7 +88,7 @@ local function stored()
   return counts, is_lacking
 end
 
--- The wrong counts: kind, state, the stored number and the right one.
+-- Each with kind, state, stored and right number.
 function rows.miscounted(counts)
   local kinds, known, found = {}, {}, {}
   for _, entry in ipairs(tables.find_entries('C', nil, nil, 1000000000)) do
@@ -121,8 +113,7 @@ function rows.miscounted(counts)
   return found
 end
 
--- Removes entries of missing tasks. The list of all ids comes last, since it shows that some are
--- missing.
+-- The list of all ids comes last, since it shows that some are missing.
 local function drop()
   local dropped = 0
   for _, letter in ipairs(TASK_LETTERS) do

@@ -5,7 +5,7 @@
 
 local rows = {}
 
--- The tasks of these entries, whose last 16 bytes are their ids.
+-- Requires that the last 16 bytes of an entry are the id.
 local function tasks_of(entries)
   if #entries == 0 then
     return entries
@@ -99,10 +99,9 @@ function rows.next_scheduled()
   return first and of_number(first, 2)
 end
 
--- Length of the suffix that orders ready tasks: `due`, rank and id.
+-- Bytes of `due`, rank and id.
 local ORDER_WIDTH = 34
 
--- The first `most` entries of two sorted lists.
 local function merged(found, some, most)
   local all, at = {}, 1
   for n = 1, math.min(#found + #some, most) do
@@ -116,13 +115,12 @@ local function merged(found, some, most)
   return all
 end
 
--- The ids of ready tasks, preceded by priority, `due` and rank.
+-- Ids preceded by priority, `due` and rank.
 function rows.ready_entries(kinds, at_least, most)
   local found = {}
   for _, kind in ipairs(kinds) do
     local priorities = tables.priorities(kind)
-    -- The highest priorities come first and usually suffice. Lower ones are only read up to the
-    -- last entry found.
+    -- The highest priorities usually suffice. Lower ones are only read up to the last entry found.
     for n = #priorities, 1, -1 do
       local priority = string.byte(priorities, n)
       if not at_least or priority - 128 >= at_least then
@@ -146,7 +144,6 @@ function rows.ready(kinds, at_least, most)
   return tasks_of(rows.ready_entries(kinds, at_least, most))
 end
 
--- Reads the rows of tasks that the rules will ask for.
 function rows.load(entries)
   local ids = {}
   for n, entry in ipairs(entries) do
@@ -232,8 +229,6 @@ function rows.ended(state, before, most)
   return tasks_of(tables.find_entries('e' .. string.char(state), nil, number(before), most))
 end
 
--- Edges.
-
 function rows.insert_edge(edge)
   tables.set_edge(edge)
 end
@@ -260,7 +255,7 @@ local function edges_named(names, most)
   return found
 end
 
--- Edges in several ranges of a group, in the order of the ids that end their entries.
+-- In the order of the ids that end the entries.
 local function edges_in(group, ranges, most, name_of)
   local ends = {}
   for _, range in ipairs(ranges) do

@@ -1,5 +1,4 @@
--- Selections of tasks by a selector (select.rs). A cursor is a table with the name of its order, a
--- time and an id.
+-- Selections by a selector (select.rs). A cursor has the name of its order, a time and an id.
 -- luacheck: std lua51, read globals tables State limits number of_number tasks_of is_below id_before
 -- luacheck: globals rows work, max line length 120
 
@@ -24,7 +23,7 @@ local function has_all(tags, wanted)
   return true
 end
 
--- The text of an id, with its hyphens.
+-- An id with hyphens.
 local function text_of(id)
   local text = string.gsub(id, '.', function(byte)
     return string.format('%02x', string.byte(byte))
@@ -33,7 +32,6 @@ local function text_of(id)
     .. string.sub(text, 17, 20) .. '-' .. string.sub(text, 21)
 end
 
--- Selector::matches.
 local function matches(selector, x)
   local suffix = selector.id_suffix
   return is_one(selector.ids, x.id) and is_one(selector.kinds, x.kind)
@@ -51,7 +49,6 @@ local function matches(selector, x)
     and (not suffix or string.sub(text_of(x.id), -#suffix) == suffix)
 end
 
--- The position of a task: its time and its id.
 local function position_of(order, x)
   local at = order == 'ended' and x.ended or order ~= 'ended' and x.added
   return at and number(at) .. x.id
@@ -65,10 +62,8 @@ local function start_of(order)
   return order == 'oldest' and number(0) .. string.rep('\0', 16) or number(limits.LARGEST) .. string.rep('\255', 16)
 end
 
--- The groups of the index with all ended tasks.
 local ENDED = { 'x', 'e\6', 'e\7', 'e\8', 'e\9' }
 
--- The positions after one in an order, at most `most`.
 local function positions_after(order, after, most)
   if order == 'oldest' then
     return tables.find_entries('I', after .. '\0', nil, most)
@@ -90,8 +85,7 @@ local function positions_after(order, after, most)
   return all
 end
 
--- The selected tasks of some, at most `most`, and whether the command must stop at the last one.
--- `searched` has the size of the payloads that were read.
+-- Returns also whether the command must stop there. `searched.size` sums the payloads read.
 local function keep(found, tasks, selector, most, searched)
   for _, x in ipairs(tasks) do
     if matches(selector, x) then
@@ -107,7 +101,7 @@ local function keep(found, tasks, selector, most, searched)
   end
 end
 
--- The tasks of the selector's ids after a position, in order.
+-- The tasks of the selector's ids, in order.
 local function named(selector, order, after)
   local ids, seen, found = {}, {}, {}
   for _, id in ipairs(selector.ids) do
@@ -131,8 +125,7 @@ local function named(selector, order, after)
   return found
 end
 
--- The selected tasks after a position within reach of one command, at most `most`; and the last
--- position that was examined, unless there are no more.
+-- Returns also the last position examined, unless no task follows.
 local function scan(selector, order, after, most)
   local found, searched, left = {}, { size = 0 }, limits.MAX_SCANNED
   if #selector.ids > 0 then
@@ -153,7 +146,6 @@ local function scan(selector, order, after, most)
   return found, after
 end
 
--- Where the times of a selector let an order begin.
 local function first_position(selector, order)
   if order == 'oldest' then
     local from = selector.added_from
@@ -163,7 +155,6 @@ local function first_position(selector, order)
   return before and number(before) .. string.rep('\0', 16)
 end
 
--- Whether tasks from this time on may be selected.
 local function may_go_on(selector, order, at)
   if order == 'oldest' then
     return not selector.added_before or at < selector.added_before
@@ -172,8 +163,7 @@ local function may_go_on(selector, order, at)
   return not from or at >= from
 end
 
--- The first selected tasks after a cursor, and the cursor of the next command. Without a cursor:
--- from the start of the order of adding.
+-- Returns also the next command's cursor. No cursor: from the start of the order of adding.
 function work.select(selector, cursor, most)
   local order = cursor and cursor.order or 'oldest'
   local after = cursor and number(cursor.at) .. cursor.id or start_of(order)
@@ -190,12 +180,11 @@ function work.is_start(cursor)
   return number(cursor.at) .. cursor.id == start_of(cursor.order)
 end
 
--- The cursor at a task.
 function work.cursor_of(order, x)
   return cursor_at(order, position_of(order, x))
 end
 
--- The cursor just before a task in the order of adding, so that the next command begins with it.
+-- In the order of adding: the next command begins with `x`.
 function work.cursor_before(x)
   local before = id_before(number(x.added) .. x.id)
   return before and cursor_at('oldest', before)

@@ -1,12 +1,10 @@
--- One step of a worker (step.rs). A run is a list of an id and a token, followed by the outcome if
--- completed, or by its progress. Leased tasks are replied as ids, which main.lua replaces by rows at
--- the end of the command.
+-- One step of a worker (step.rs). A run is its id and token, then its outcome or progress. Leased
+-- tasks are ids until main.lua replaces them by rows at the end of the command.
 -- luacheck: std lua51, read globals rows tables State AttemptEnd Counted limits copy copy_task plus minus refuse
 -- luacheck: read globals is_leased_to is_same is_ended
 -- luacheck: read globals READY NIL plain_size plain_kind MAINTENANCE_INTERVAL_US, globals work, max line length 120
 
--- Time in µs after which a worker that was notified of a due schedule checks whether its task was
--- made.
+-- In µs. A worker that was notified of a due schedule then checks whether its task was made.
 local SCHEDULE_CHECK_DELAY_US = 1000000
 
 local function load_said(step)
@@ -61,7 +59,6 @@ function work.step(step)
     local x = rows.task(progress[1])
     if x and is_leased_to(x, worker, progress[2]) then
       local after = copy_task(x)
-      -- The run has begun.
       after.progress, after.prefetched = progress[3], nil
       work.save(x, after)
     end
@@ -93,7 +90,6 @@ function work.step(step)
   for n, x in ipairs(rows.to_stop(worker, limits.MAX_HELD)) do
     reply.stop[n] = { x.id, x.stop }
   end
-  -- A worker that held nothing holds the tasks leased now.
   local may_hold = not was or was.busy or step.held or has_forgotten
   local busy = #reply.leased > 0 or may_hold and rows.holds_some(worker) or false
   if busy and not (was and was.busy) then
@@ -116,7 +112,7 @@ function work.step(step)
   return reply
 end
 
--- The runs that a worker reports as held, now or until now, with the last reported token of each.
+-- Held now or until now, with the last reported token of each.
 local function reported_runs(step)
   local runs = {}
   for _, list in ipairs({ step.held or {}, step.complete }) do
@@ -131,7 +127,7 @@ local function keeps_name(x)
   return x.holds_name and x.unique and x.unique[2] == 'ended' or nil
 end
 
--- Returns runs that a rolled-back store does not know to their worker.
+-- Returns runs to their worker that a rolled-back store does not know.
 function work.adopt(step)
   for _, run in ipairs(reported_runs(step)) do
     local id, token = run[1], run[2]
@@ -155,7 +151,7 @@ function work.adopt(step)
   end
 end
 
--- Makes the tasks held by a worker those that it reports.
+-- The tasks held by a worker become those that it reports.
 function work.resync(step, is_alive, reply)
   local reported = {}
   for _, run in ipairs(reported_runs(step)) do
@@ -179,7 +175,6 @@ function work.resync(step, is_alive, reply)
   end
 end
 
--- The number of tasks this step may lease.
 function work.may_lease(step, served)
   local want = (work.queue.paused or #served == 0) and 0 or step.want
   local limit = work.queue.settings.max_running
@@ -189,14 +184,14 @@ function work.may_lease(step, served)
   return want
 end
 
--- Whether a task can be leased ahead of a free permit. No task waits for it as for the holder of a
--- key; and if it kills its worker, the next run is counted.
+-- Whether a task can be leased ahead of a free permit: no task waits for its key; and if it kills
+-- its worker, the next run is counted.
 local function can_wait_in_hand(x)
   return not x.key and (x.failures or 0) == 0 and (x.returns or 0) == 0 and work.policy(x).max_attempts > 1
 end
 
--- Leases the ready tasks that fit, beyond `want` ahead of free permits. Returns the remaining room;
--- nil: any task fits.
+-- Beyond `want`, tasks are leased ahead of free permits. Returns the remaining room; nil: any task
+-- fits.
 function work.lease(step, ready, want, reply)
   local free = step.free_capacity or {}
   local room, is_empty = free.weight, free.empty
@@ -257,7 +252,7 @@ function work.lease(step, ready, want, reply)
   return not is_empty and room or nil
 end
 
--- The time until the next event without a notification, or `soonest` if that is sooner.
+-- Ignores events with a notification. Returns at most `soonest`.
 function work.next_event(soonest)
   local now = work.now
   local function sooner(other)
@@ -266,20 +261,18 @@ function work.next_event(soonest)
     end
   end
   local scheduled, deadline = rows.next_scheduled(), rows.next_deadline()
-  -- A due task has not been admitted yet.
   sooner(scheduled and (scheduled > now and minus(scheduled, now) or work.poll_interval()))
   sooner(deadline and minus(deadline, now))
   -- The next maintenance finds leases that have ended since the last one.
   local maintained_at = work.queue.lease_clock
   local busy_end = rows.next_busy_end(maintained_at)
   if busy_end then
-    -- Silence counts for at most a quarter of a lease, so some worker has to poll as often.
+    -- Silence counts for at most a quarter of a lease, so some worker polls as often.
     local lease = rows.shortest_busy_lease(maintained_at)
     local left = busy_end > work.lease_clock and minus(busy_end, work.lease_clock) or MAINTENANCE_INTERVAL_US
     sooner(math.min(left, lease and math.floor(lease / 4) or limits.LARGEST))
   end
-  -- The worker that is notified of a due schedule makes its task. Others poll again, since that
-  -- worker may have died.
+  -- The notified worker makes the task. Others poll again, since that worker may have died.
   local delay = work.runs_maintenance and SCHEDULE_CHECK_DELAY_US or MAINTENANCE_INTERVAL_US
   for _, schedule in ipairs(rows.schedules()) do
     if not schedule.paused then
@@ -290,7 +283,6 @@ function work.next_event(soonest)
   return soonest
 end
 
--- Schedules whose next instant is due, or whose kept instant may follow.
 function work.due_schedules()
   local due = {}
   for _, schedule in ipairs(rows.schedules()) do
@@ -304,8 +296,7 @@ function work.due_schedules()
   return due
 end
 
--- The reply to a step: for each leased task its id, its stored row, and its payload unless the row is
--- plain; the policies; and the time.
+-- For each leased task its id, row, and payload unless the row is plain; the policies; the time.
 function work.with_leased(reply)
   local leased, all, settings = reply.leased, {}, work.queue.settings
   for n, id in ipairs(leased) do

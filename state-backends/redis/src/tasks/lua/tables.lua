@@ -1,24 +1,22 @@
--- The stored rows of a queue, and the writes of a command. Writes are collected and visible at
--- once; they are sent at the end, so a refused command has written nothing, and a row that is
--- written several times costs one write.
+-- The stored rows of a queue, and the writes of a command. Writes are visible at once and sent at
+-- the end: a refused command has written nothing, and a row costs one write.
 --
 -- Five keys in one hash slot:
 --
--- ROWS: a hash. '' is the row of the queue; 'kind:…', 'key:…', 'worker:…', 'schedule:…' and
--- 'count:…' are rows of these; 'times:…' the run times and events by hour and kind, 'hours' the
--- hours with times, and 'days:…' the events of a kind by day; 'event:…' the events while there is a
--- follower, and 'events' the numbers of the first and the last; 'levels:…' the priorities of a kind;
--- '#…' pages of large indexes (pages.lua); 'entries' the number of entries of each other letter, so
--- that an empty index costs nothing.
+-- ROWS: a hash. '' is the queue; 'kind:…', 'key:…', 'worker:…', 'schedule:…' and 'count:…' rows of
+-- these; 'times:…' run times and events by hour and kind, 'hours' the hours with times, 'days:…'
+-- events by day; 'event:…' events while there is a follower, 'events' their first and last numbers;
+-- 'levels:…' the priorities of a kind; '#…' pages (pages.lua); 'entries' the number of entries by
+-- other letters, so that an empty index costs nothing.
 --
 -- TASKS: a hash of the tasks by id, with small payloads and results (forms.lua).
 --
--- BODIES: a hash of larger payloads ('p' and the id) and results ('r' and the id), and of logs ('l'
--- and the id). A task with a log has the field `logged`.
+-- BODIES: a hash of larger payloads ('p' and the id), results ('r'), and logs ('l'). A task with a
+-- log has the field `logged`.
 --
 -- EDGES: a hash of the edges, by downstream and upstream.
 --
--- INDEX: a sorted set of the entries of all other indexes, in the order of their bytes (entry.lua).
+-- INDEX: a sorted set of all other indexes' entries, in the order of their bytes (entry.lua).
 --
 -- Rows are packed by cmsgpack, as tables without defaults. An id is its 16 bytes.
 -- luacheck: std lua51, read globals redis struct cmsgpack limits, max line length 120
@@ -26,13 +24,10 @@
 
 local ROWS, TASKS, BODIES, EDGES, INDEX
 local VERSION = 4
--- A member longer than the limit of the compact encoding. A compact hash or sorted set is searched
--- linearly.
+-- Longer than the limit of the compact encoding, which is searched linearly.
 local FILLER = '~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~'
--- Maximum arguments of one command.
 local MAX_ARGUMENTS = 4000
 
--- Defaults that the row of a task omits.
 local DEFAULTS = {
   __index = {
     priority = 0, weight = 1, not_before = 0, token = { 0, 0 }, failures = 0, retries = 0, returns = 0,
@@ -42,34 +37,30 @@ local DEFAULTS = {
 
 local tables = {}
 
--- Begins a command with nothing collected.
 function tables.clear()
-  -- By field of ROWS: a row, or `false` for none.
+  -- By field of ROWS; `false`: none.
   tables.small, tables.small_written = {}, {}
-  -- By kind: the row of its counts.
   tables.counts = {}
-  -- By kind: the row of its times in this hour.
+  -- Only of this hour.
   tables.times = {}
-  -- By id: the row of a task, or `false` for none.
+  -- By id; `false`: none.
   tables.rows, tables.rows_written = {}, {}
-  -- By id: unpacked tasks, and the written ones among them. `rows` gets written tasks only at the
-  -- end.
+  -- By id. `rows` gets written tasks only at the end.
   tables.tasks, tables.tasks_written = {}, {}
   -- Tasks as in the index entries.
   tables.indexed, tables.unindexed = {}, {}
-  -- By id: the text, `true` if it is in BODIES, or `false` for none.
+  -- By id: the text, `true` if it is in BODIES, `false` for none.
   tables.payloads, tables.results, tables.bodies_written = {}, {}, {}
-  -- By id: the log, and whether a log was stored before a write.
+  -- By id: the log, and whether one was stored before a write.
   tables.logs, tables.logs_written = {}, {}
-  -- Texts read from BODIES.
   tables.bodies = {}
   -- By downstream and upstream.
   tables.edges, tables.edges_written = {}, {}
   -- By group: added and removed entries.
   tables.pending = {}
-  -- Read parts of the index; pages by name, and their names by group.
+  -- Parts of the index; pages by name; names by group.
   tables.read, tables.pages, tables.names = {}, {}, {}
-  -- Whether the type of a key is known from a read.
+  -- Whether a read has shown the type of a key.
   tables.is_read = {}
   tables.filler, tables.notifies = false, false
 end
@@ -102,10 +93,7 @@ local function new_task(x)
   return setmetatable(x, DEFAULTS)
 end
 
--- Rows other than tasks.
-
--- A cache of unpacked rows that rarely change, by their texts, which lasts between commands. Such a
--- row is copied before a change.
+-- Unpacked rows by text, kept between commands. Such a row is copied before a change.
 local kept, count_kept = {}, 0
 
 function tables.unpack_kept(packed)
@@ -145,8 +133,7 @@ function tables.get_all(fields)
   end
 end
 
--- Reads the row of the queue, the counts of index entries, and rows that every step needs. Returns
--- the packed row of the queue.
+-- Reads all rows that every step needs. Returns the packed row of the queue.
 function tables.read_queue(step)
   local small, fields = tables.small, { '', 'entries' }
   if step then
@@ -176,8 +163,6 @@ function tables.set(field, row)
   tables.small_written[field] = true
 end
 
--- Tasks.
-
 local function pack_task(id, x)
   local payload, result = tables.payloads[id], tables.results[id]
   local row = plain_row(x, payload, result)
@@ -192,7 +177,6 @@ local function pack_task(id, x)
   return row
 end
 
--- Reads the rows of tasks that were not read yet, in one call.
 function tables.load(ids)
   local missing, all = {}, tables.rows
   for _, id in ipairs(ids) do
@@ -227,7 +211,7 @@ function tables.task(id)
   return x or nil
 end
 
--- The row of a task of this form that has not been unpacked.
+-- Nil if the task was unpacked or has another form.
 function tables.plain(id, form)
   if tables.tasks[id] == nil then
     local row = tables.rows[id]
@@ -264,7 +248,6 @@ function tables.set_body(bodies, letter, id, body)
   tables.task(id)
   local is_written = tables.bodies_written[letter .. id] ~= nil
   if not is_written and (bodies[id] == true or body and #body > INLINE) then
-    -- Whether the text is stored.
     tables.bodies_written[letter .. id] = bodies[id] == true
   end
   bodies[id] = body or false
@@ -304,8 +287,6 @@ function tables.set_log(id, log)
   end
 end
 
--- Edges.
-
 function tables.load_edges(names)
   local missing = {}
   for _, name in ipairs(names) do
@@ -327,7 +308,6 @@ function tables.load_edges(names)
   end
 end
 
--- Reads the rows that the rules need for new tasks.
 function tables.load_new(new_tasks)
   local ids = {}
   for _, new in ipairs(new_tasks) do

@@ -1,7 +1,7 @@
 -- The order of texts, and the Rust format of ids and durations in stored texts.
 -- luacheck: std lua51, max line length 120, ignore 211
 
--- Whether Lua compares texts by bytes: it uses the locale of the server.
+-- Lua compares by the locale of the server.
 local IS_BYTEWISE = 'a' > 'Z' and '\255' > 'a'
 
 local function is_below(a, b)
@@ -25,7 +25,7 @@ local function sort(texts)
   end
 end
 
--- The position of an entry in a sorted list, or where to insert it.
+-- Where a sorted list has an entry, or where to insert it.
 local function place(list, entry)
   local low, high = 1, #list + 1
   while low < high do
@@ -39,7 +39,6 @@ local function place(list, entry)
   return low
 end
 
--- The first text after a group.
 local function behind(group)
   return string.sub(group, 1, -2) .. string.char(string.byte(group, -1) + 1)
 end
@@ -50,14 +49,13 @@ local function hex(bytes)
   end))
 end
 
--- An id as text.
 local function display(id)
   local digits = hex(id)
   return string.sub(digits, 1, 8) .. '-' .. string.sub(digits, 9, 12) .. '-' .. string.sub(digits, 13, 16) .. '-'
     .. string.sub(digits, 17, 20) .. '-' .. string.sub(digits, 21)
 end
 
--- The text of equal length before this one, or nil.
+-- Both have equal length. Nil: there is none.
 local function id_before(id)
   for n = #id, 1, -1 do
     local byte = string.byte(id, n)
@@ -67,7 +65,7 @@ local function id_before(id)
   end
 end
 
--- A duration of at least a second.
+-- Requires at least a second.
 local function duration(micros)
   local fraction = string.gsub(string.format('.%06d', micros % 1000000), '%.?0*$', '')
   return string.format('%d', math.floor(micros / 1000000)) .. fraction .. 's'

@@ -3,10 +3,9 @@
 -- luacheck: read globals Stop EdgeState AttemptEnd limits is_ended copy copy_task plus remember
 -- luacheck: globals work, max line length 120
 
--- Maximum tasks touched by a command that checks the downstreams of each.
+-- For commands that check the downstreams of each.
 local MAX_TOUCHED_WITH_EDGES = 20
 
--- Verb::acts_on.
 local function acts_on(verb, state)
   if verb == 'cancel' or verb == 'priority' then
     return not is_ended(state)
@@ -31,7 +30,6 @@ local function has_tag(x, tag)
   return false
 end
 
--- The tags except one.
 local function without(tags, tag)
   local others = {}
   for _, one in ipairs(tags or {}) do
@@ -44,14 +42,12 @@ end
 
 local MOVED_ERROR = 'it was moved to '
 
--- Whether a moved task runs at its destination. A task that has left and not arrived can be taken
--- back.
+-- A task that has left and not arrived can be taken back.
 local function has_arrived(x)
   return x.state == State.Cancelled and string.sub(x.error or '', 1, #MOVED_ERROR) == MOVED_ERROR
     and not has_tag(x, 'moving')
 end
 
--- Verb::is_done_to.
 local function is_done_to(verb, of, x)
   return verb == 'priority' and x.priority == of or verb == 'tag' and has_tag(x, of)
     or verb == 'untag' and not has_tag(x, of) or verb == 'link' and rows.edge(of[1], x.id) ~= nil
@@ -69,7 +65,7 @@ local function is_needed(up)
   return false
 end
 
--- Removes the edges of a purged task. Returns false if there are more than a command may check.
+-- Returns false if the edges are more than a command may check.
 local function remove_edges_of(x)
   for _, edge in ipairs(rows.edges_from(x.id, nil, limits.MAX_EDGES)) do
     rows.remove_edge(edge)
@@ -82,7 +78,7 @@ local function remove_edges_of(x)
   return #rows.edges_from(x.id, nil, 1) == 0
 end
 
--- Whether a selected task is left unchanged. `to` is the upstream of a new edge.
+-- The task is left unchanged. `to` is the upstream of a new edge.
 local function is_kept(verb, x, edges, to)
   -- At its destination a task of a key would run concurrently with the one that runs here.
   return verb == 'move' and x.key and rows.leased_of_key(x.key) > 0
@@ -209,7 +205,7 @@ function work.change_task(x, verb, of)
   end
 end
 
--- Moves a task. Its downstreams wait for it wherever they are.
+-- Downstreams wait for it wherever they are.
 function work.move(x, after, to)
   after.error, after.notified = MOVED_ERROR .. to, true
   after.tags = { unpack(x.tags or {}) }
@@ -231,7 +227,7 @@ function work.reorder(x, after)
   work.admit(x, after)
 end
 
--- Sends an ended task through all gates again, with its unique name, which is free.
+-- Requires that its unique name is free.
 function work.retry(x)
   local after = copy_task(x)
   -- A task that has left and not arrived continues as before.

@@ -4,39 +4,30 @@
 -- luacheck: max line length 120
 -- luacheck: ignore 211 241
 
--- Maintenance budget of a step.
 local MAINTENANCE_BUDGET = 200
 
 local work = {}
 
--- Begins a command.
 function work.begin(now, queue)
-  -- The store's clock.
   work.now = now
   work.is_new = not queue
   work.queue = queue or work.new_queue(now)
   work.queue_changed = work.is_new
-  -- Whether events are recorded.
   local followed = work.queue.followed
   work.is_followed = followed ~= nil and followed.from <= now and now < followed['until']
     and followed['until'] - now <= limits.FOLLOWED * 3 / 2
-  -- The lease clock (clock.lua).
   work.lease_clock = work.queue.lease_clock
   -- Whether this step also runs the maintenance.
   work.runs_maintenance = false
-  -- Whether this is the first step of an hour.
   work.hour_passed = false
-  -- Counters of plain tasks (plain.lua), and the prefixes of rows and entries of those that are
-  -- leased or have ended.
+  -- Counters of plain tasks (plain.lua), and prefixes of the rows and entries of their ends.
   work.plain = {}
   work.plain_run, work.plain_most, work.plain_end, work.plain_ended = nil, nil, nil, nil
   -- Tasks that became ready and still are.
   work.readied = {}
-  -- The change of the number of leased tasks.
   work.more_leased = 0
   -- Whether a task has ended since the last maintenance.
   work.unnotified = false
-  -- Whether watchers are to be notified.
   work.notifies = false
 end
 
@@ -47,14 +38,12 @@ function work.new_queue(now)
   }
 end
 
--- Stores and counts a new task.
 function work.insert(x, payload)
   rows.count(x.kind, x.state, 1)
   work.note(nil, x)
   rows.insert(x, payload)
 end
 
--- Stores and counts a changed task, which is stored as `before`.
 function work.save(before, after)
   local was, is = before.state, after.state
   if was ~= is or before.kind ~= after.kind then
@@ -75,7 +64,7 @@ function work.save(before, after)
   rows.put(after)
 end
 
--- Counts a time that ends now (times.rs): `first` is 0 for a wait and limits.LENGTHS + 1 for a run.
+-- See times.rs. `first`: 0 for a wait, limits.LENGTHS + 1 for a run.
 local function took(kind, first, length)
   local ms = math.floor(length / 1000)
   local _, digits = math.frexp(ms)
@@ -86,7 +75,6 @@ local function took(kind, first, length)
   end
 end
 
--- Counts occurrences of now (times.rs).
 function work.count_occurrence(kind, occurrence, number)
   rows.took(kind, hour_of(work.now), occurrence, number)
 end
@@ -96,10 +84,8 @@ function work.count_added(kind)
   work.count_occurrence(kind, Occurrence.Added, 1)
 end
 
--- The name of an ended state in Counted and Occurrence.
 local END_NAMES = { [State.Done] = 'Done', [State.Failed] = 'Failed', [State.Cancelled] = 'Cancelled' }
 
--- Counts a task that has ended in this state.
 function work.count_end(kind, state)
   local name = END_NAMES[state]
   rows.count(kind, Counted['Ever' .. name], 1)
@@ -114,7 +100,7 @@ function work.has_run(kind, leased)
   took(kind, limits.LENGTHS + 1, minus(work.now, leased or work.now))
 end
 
--- Whether the running limit was reached, and fewer tasks run now.
+-- The running limit was reached, and fewer tasks run now.
 function work.has_made_room()
   local limit = work.queue.settings.max_running
   return limit and work.more_leased < 0 and rows.leased() - work.more_leased >= limit

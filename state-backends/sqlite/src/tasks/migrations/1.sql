@@ -1,11 +1,7 @@
 -- Tables of stored tasks. Times are microseconds since 1970, flags are 0 or 1.
 
--- # Version of the tables
-
 CREATE TABLE interval_queue_task_schema (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), version INTEGER NOT NULL) STRICT;
 INSERT INTO interval_queue_task_schema VALUES (1, 1);
-
--- # Queues
 
 CREATE TABLE interval_queue_task_queue (
     number INTEGER PRIMARY KEY,
@@ -24,8 +20,6 @@ CREATE TABLE interval_queue_task_queue (
     -- JSON: since when and until when events are recorded.
     followed TEXT CHECK (followed IS NULL OR json_valid(followed))
 ) STRICT;
-
--- # Tasks
 
 CREATE TABLE interval_queue_task (
     number INTEGER PRIMARY KEY,
@@ -96,8 +90,6 @@ CREATE TABLE interval_queue_task_body (
     log TEXT CHECK (log IS NULL OR json_valid(log))
 ) STRICT;
 
--- # Edges: tasks that wait for the end of others
-
 CREATE TABLE interval_queue_task_edge (
     queue INTEGER NOT NULL,
     up TEXT NOT NULL,
@@ -111,8 +103,6 @@ CREATE TABLE interval_queue_task_edge (
 CREATE INDEX interval_queue_task_edge_down ON interval_queue_task_edge (queue, down, state, up);
 CREATE INDEX interval_queue_task_edge_open ON interval_queue_task_edge (queue, up, down) WHERE state = 'new' OR state = 'open';
 CREATE INDEX interval_queue_task_edge_held ON interval_queue_task_edge (queue, up, generation, down) WHERE state = 'held';
-
--- # Workers, kinds and keys
 
 CREATE TABLE interval_queue_task_worker (
     queue INTEGER NOT NULL,
@@ -159,8 +149,6 @@ CREATE TABLE interval_queue_task_key (
 CREATE INDEX interval_queue_task_key_needs_rebalancing ON interval_queue_task_key (queue, key) WHERE needs_rebalancing = 1;
 CREATE INDEX interval_queue_task_key_paused ON interval_queue_task_key (queue, key) WHERE max_running = 0;
 
--- # Schedules
-
 CREATE TABLE interval_queue_task_schedule (
     queue INTEGER NOT NULL,
     name TEXT NOT NULL,
@@ -175,8 +163,6 @@ CREATE TABLE interval_queue_task_schedule (
     may_follow INTEGER NOT NULL,
     PRIMARY KEY (queue, name)
 ) STRICT, WITHOUT ROWID;
-
--- # Counts and durations
 
 CREATE TABLE interval_queue_task_count (
     -- Tasks by state, and all that ever were in it. Always equal to what interval_queue_task has. Without a kind: 'news', the
@@ -200,8 +186,6 @@ CREATE TABLE interval_queue_task_times (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX interval_queue_task_times_hour ON interval_queue_task_times (queue, hour);
 
--- # Events
-
 CREATE TABLE interval_queue_task_event (
     -- Changes of a task's state while a follower is subscribed. AUTOINCREMENT: no number is used twice.
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -210,8 +194,6 @@ CREATE TABLE interval_queue_task_event (
     event TEXT NOT NULL CHECK (json_valid(event))
 ) STRICT;
 CREATE INDEX interval_queue_task_event_queue ON interval_queue_task_event (queue, number);
-
--- # View for people
 
 -- The view remains if somebody drops the tables to start over.
 DROP VIEW IF EXISTS interval_queue_tasks;

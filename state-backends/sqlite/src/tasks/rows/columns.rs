@@ -65,7 +65,7 @@ pub(super) fn update<R: Record>(mask: u64) -> String {
     format!("UPDATE {} SET {} WHERE number = ?1", R::TABLE, set.join(", "))
 }
 
-/// Reads the number and the task of a row with the columns [`SELECTED`].
+/// Requires the columns [`SELECTED`].
 pub(super) fn read(row: &Row<'_>) -> Result<(i64, Task), Fault> {
     let reader = &mut Reader::of(row);
     Ok((reader.read()?, read_task(reader)?))

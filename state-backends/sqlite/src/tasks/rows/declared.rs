@@ -1,4 +1,4 @@
-//! The statements of the lookups that read one declared index in its order.
+//! Statements that read a declared index in its order.
 
 use std::sync::LazyLock;
 
@@ -6,14 +6,14 @@ use interval_queue_task_contract::index::{self, Declared, Index};
 
 use super::columns::SELECTED;
 
-/// The source of an index: the table, the index and its condition, as far as the columns.
+/// Table, index and condition, as far as the columns.
 pub(super) fn source(declared: &Declared) -> String {
     let (name, condition) = (declared.name, declared.and());
     format!("interval_queue_task INDEXED BY interval_queue_task_{name} WHERE queue = ?1{condition}")
 }
 
-/// The statements of an index: its tasks, its tasks up to an instant, and its first instant.
-/// Parameters: the queue, the limit, the columns, and the instant.
+/// Tasks, tasks up to an instant, and the first instant. Parameters: the queue, the limit, the
+/// columns, the instant.
 pub(super) fn statements<I: Index>() -> &'static [String; 3] {
     static ALL: LazyLock<Vec<[String; 3]>> = LazyLock::new(|| {
         let of = |declared: &Declared| {

@@ -28,7 +28,7 @@ impl Tables<'_> {
         self.rows(sql, (queue, up.to_string(), after, most))
     }
 
-    /// Edges from a task with [pending notifications](Edge::is_unnotified), by downstream.
+    /// Edges with [pending notifications](Edge::is_unnotified), by downstream.
     pub(super) fn unnotified_downstreams(
         &mut self,
         up: TaskId,

@@ -25,7 +25,6 @@ use self::tables::{PAYLOAD, RESULT};
 pub use self::tables::{Tables, Updates};
 use crate::store::Fault;
 
-/// A statement that selects tasks.
 macro_rules! tasks {
     ($rest:literal) => {{
         static SQL: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {

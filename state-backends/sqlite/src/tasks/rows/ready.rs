@@ -43,7 +43,7 @@ impl Tables<'_> {
         Ok(tasks)
     }
 
-    /// The kinds and priorities with ready tasks. One statement finds the next priority of a kind,
+    /// Kinds and priorities with ready tasks. One statement finds the next priority of a kind,
     /// another the next kind: a comparison of both at once would scan all tasks of the first pair.
     fn pairs(&self, queue: i64, kinds: &[Kind], at_least: Option<i32>) -> Result<Vec<(String, i64)>, Fault> {
         let next_kind = "SELECT kind, priority FROM interval_queue_task INDEXED BY interval_queue_task_ready \
@@ -52,7 +52,7 @@ impl Tables<'_> {
                              WHERE queue = ?1 AND state = 'ready' AND kind = ?2 AND priority > ?3 ORDER BY priority LIMIT 1";
         let least = at_least.map_or(i64::MIN, i64::from);
         let mut pairs = Vec::new();
-        // Sorts before all kinds, since no kind is empty.
+        // No kind is empty.
         let mut behind = String::new();
         let pair = |row: &rusqlite::Row<'_>| {
             let reader = &mut Reader::of(row);
@@ -75,7 +75,7 @@ impl Tables<'_> {
         Ok(pairs)
     }
 
-    /// An instant or a duration. `None`: there is no row.
+    /// `None`: there is no row.
     pub(super) fn some_instant(
         &self,
         sql: &str,

@@ -63,7 +63,7 @@ impl<'r> RowReader<'r> for Reader<'r> {
             Ok(ValueRef::Null) => "NULL".to_owned(),
             _ => "its value".to_owned(),
         };
-        // The message of a parser may contain the whole value.
+        // A parser may quote the whole value.
         let what: String =
             what.chars().take(200).map(|sign| if sign.is_control() { ' ' } else { sign }).collect();
         let text = format!("column {column}: {shown} is {what}");

@@ -1,5 +1,5 @@
-//! Lookups of tasks by a selector: an index gives a bounded number of tasks in order, and the
-//! conditions apply to these.
+//! Lookups by a selector: an index gives a bounded number of tasks in order, and the conditions
+//! apply to these.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -13,13 +13,12 @@ use interval_queue_task_contract::{
 use super::{columns::SELECTED, declared, row_reader::Reader, tables::Tables};
 use crate::store::Fault;
 
-/// The statements of one order.
 struct Statements {
     select: String,
     end: String,
 }
 
-/// The indexes of an order, each with the condition of its range.
+/// The indexes of an order, with the conditions of their ranges.
 fn ranges(order: Order) -> Vec<String> {
     let all = index::declared();
     let of_index = |number: usize| all.get(number).map(declared::source).unwrap_or_default();
@@ -34,8 +33,8 @@ fn ranges(order: Order) -> Vec<String> {
     }
 }
 
-/// The tasks after the position (?2, ?3) in an order, at most [`MAX_SCANNED`]. SQLite merges the
-/// ranges row by row, since an index has each in the order.
+/// At most [`MAX_SCANNED`] tasks after the position (?2, ?3). SQLite merges the ranges row by row,
+/// since an index has each in the order.
 fn statements(order: Order) -> Statements {
     let (time, comparison, direction) = match order {
         Order::Oldest => ("added", ">", "ASC"),
@@ -80,7 +79,6 @@ fn of_order(order: Order) -> &'static Statements {
 }
 
 impl Tables<'_> {
-    /// Selects tasks after a position, in its order.
     pub(super) fn selected(
         &mut self,
         selector: &Selector,
@@ -119,7 +117,7 @@ impl Tables<'_> {
         self.tasks(&of_order(after.order).select, params)
     }
 
-    /// The position of the last task that a selection examines. `None`: it reaches the end.
+    /// The last task that a selection examines. `None`: it reaches the end.
     pub(super) fn end_of_scan(&mut self, after: Cursor) -> Result<Option<Cursor>, Fault> {
         let queue = self.number()?;
         let (sql, params) = (&of_order(after.order).end, (queue, micros(after.at), after.id.to_string()));

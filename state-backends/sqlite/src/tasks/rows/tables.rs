@@ -19,8 +19,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 use super::{columns, row_reader::Reader};
 use crate::store::Fault;
 
-/// Maximum length of a payload or result in the row of its task, in bytes. Longer ones are kept
-/// apart, since the row is written several times.
+/// Longer payloads and results are kept apart, since the row of a task is written several times.
 const MAX_INLINE_BYTES: usize = 500;
 
 /// The statements that update some columns of a task, by bit mask.
@@ -40,15 +39,13 @@ pub struct Tables<'c> {
     path: &'c Path,
     updates: &'c Updates,
     pub(super) name: &'c QueueName,
-    /// The number of the queue. `None`: not read yet. 0: there is no queue.
+    /// `None`: not read yet. 0: there is no queue.
     pub(super) queue: Option<i64>,
-    /// The numbers of tasks that were found.
     numbers: HashMap<TaskId, i64>,
     pub(super) counts: BTreeMap<(Kind, Counted), i64>,
     pub(super) times: BTreeMap<(Kind, Took), u64>,
     pub(super) notifies: bool,
-    /// A short result to write together with its task, whose end follows: one statement costs a
-    /// third less than two.
+    /// A short result waits for the end of its task: one statement costs a third less than two.
     result: Option<(TaskId, Json)>,
 }
 
@@ -124,7 +121,7 @@ impl<'c> Tables<'c> {
         Ok(self.prepare(sql)?.execute(params)?)
     }
 
-    /// All rows of a statement. A row that cannot be read is an error that names it.
+    /// Errors name the row that cannot be read.
     pub(super) fn all<T>(
         &self,
         sql: &str,
@@ -149,7 +146,7 @@ impl<'c> Tables<'c> {
         Ok(self.all(sql, params, read)?.into_iter().next())
     }
 
-    /// The single value of a statement with one row.
+    /// Requires one row.
     pub(super) fn value<T: rusqlite::types::FromSql>(
         &self,
         sql: &str,
@@ -158,7 +155,6 @@ impl<'c> Tables<'c> {
         Ok(self.prepare(sql)?.query_row(params, |row| row.get(0))?)
     }
 
-    /// The count that a statement returns.
     pub(super) fn number_in(&self, sql: &str, params: impl Params) -> Result<u64, Fault> {
         Ok(self.value::<i64>(sql, params)?.unsigned_abs())
     }
@@ -189,7 +185,7 @@ impl<'c> Tables<'c> {
         StateError::new(StateErrorKind::Damaged, text)
     }
 
-    /// The number of the queue. 0, which no queue has: there is no queue.
+    /// 0, which no queue has: there is no queue.
     pub(super) fn number(&mut self) -> Result<i64, Fault> {
         if let Some(number) = self.queue {
             return Ok(number);
@@ -200,7 +196,6 @@ impl<'c> Tables<'c> {
         Ok(number)
     }
 
-    /// The number of the queue, assigned if there is none.
     pub(super) fn made_number(&mut self) -> Result<i64, Fault> {
         let mut number = self.number()?;
         if number == 0 {
@@ -211,7 +206,7 @@ impl<'c> Tables<'c> {
         Ok(number)
     }
 
-    /// The tasks of a statement. Records their numbers.
+    /// Records the numbers of the tasks.
     pub(super) fn tasks(&mut self, sql: &str, params: impl Params) -> Result<Vec<Task>, Fault> {
         let found = self.all(sql, params, columns::read)?;
         let note = |(number, task): (i64, Task)| {
@@ -284,7 +279,7 @@ impl<'c> Tables<'c> {
         self.write_body(&RESULT, id, Some(&result))
     }
 
-    /// Sets the result of a task, immediately or together with the next write of the task.
+    /// Immediately, or together with the next write of the task.
     pub(super) fn set_result(&mut self, id: TaskId, result: Option<&Json>) -> Result<(), Fault> {
         self.write_result()?;
         match result {
@@ -355,7 +350,7 @@ impl Tables<'_> {
     }
 }
 
-/// Splits a body: the part for the row of the task, and the part that is kept apart.
+/// The part for the row of the task, and the part that is kept apart.
 fn parted(text: Option<&Json>) -> (Option<&str>, Option<&str>) {
     match text.map(Json::as_str) {
         Some(long) if long.len() > MAX_INLINE_BYTES => (None, Some(long)),
@@ -363,7 +358,7 @@ fn parted(text: Option<&Json>) -> (Option<&str>, Option<&str>) {
     }
 }
 
-/// The statements of a payload or a result.
+/// Statements of a payload or a result.
 pub(super) struct Body {
     get: &'static str,
     put: &'static str,
