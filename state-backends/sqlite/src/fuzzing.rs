@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use crate::{
     store::Fault,
-    tasks::{TASKS, Tables, Updates},
+    tasks::{TASKS, Tables, Writes},
 };
 
 /// The reason of a failed command: an error for the caller, or a failure of SQLite.
@@ -23,7 +23,7 @@ pub enum Failed {
 #[derive(Debug)]
 pub struct Bench {
     connection: Connection,
-    updates: Updates,
+    writes: Writes,
 }
 
 /// The path in error messages.
@@ -47,7 +47,7 @@ impl Bench {
             let loose = words.iter().fold(made, |made, (strict, loose)| made.replace(strict, loose));
             connection.execute_batch(&loose)?;
         }
-        Ok(Self { connection, updates: Updates::default() })
+        Ok(Self { connection, writes: Writes::default() })
     }
 
     pub fn connection(&self) -> &Connection {
@@ -79,7 +79,7 @@ impl Bench {
         work: impl FnOnce(&mut Tables<'_>) -> Result<T, Fault>,
     ) -> Result<T, Failed> {
         self.connection.execute_batch("SAVEPOINT command").map_err(Failed::Sqlite)?;
-        let mut tables = Tables::new(&self.connection, Path::new(PATH), &self.updates, queue);
+        let mut tables = Tables::new(&self.connection, Path::new(PATH), &self.writes, queue);
         let done = work(&mut tables).and_then(|done| tables.finish().map(|_| done));
         let end = if done.is_ok() { "RELEASE command" } else { "ROLLBACK TO command; RELEASE command" };
         self.connection.execute_batch(end).map_err(Failed::Sqlite)?;

@@ -168,7 +168,7 @@ mod tasks;
 pub mod index {
     pub use crate::{
         store::{Fault, Gate},
-        tasks::{TASKS, Tables, Updates},
+        tasks::{TASKS, Tables, Writes},
     };
 }
 

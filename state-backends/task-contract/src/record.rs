@@ -13,8 +13,10 @@ use crate::{
 pub trait Record: Sized + 'static {
     /// The table.
     const TABLE: &'static str;
-    /// The columns in the order in which they are read. The first ones are the key.
+    /// The columns in the order in which they are read. The first [`KEYS`](Self::KEYS) are the key.
     const COLUMNS: &'static [Column<Self>];
+    /// Number of the columns of the key.
+    const KEYS: usize;
     /// The names of the columns with commas between them.
     const NAMES: &'static str;
 
@@ -38,13 +40,14 @@ pub struct Column<T> {
 
 /// `column: type` for fields with the name of their column, then `field: columns, how they are read`.
 macro_rules! record {
-    ($record:ident in $table:literal {
+    ($record:ident in $table:literal by $keys:literal {
         $first:ident: $first_type:ty $(, $name:ident: $type:ty)*
         $(; $field:ident ($($column:ident: $column_type:ty = |$x:ident| $value:expr),+)
             |$reader:ident| $read:expr)*
     }) => {
         impl Record for $record {
             const TABLE: &'static str = concat!("interval_queue_task", $table);
+            const KEYS: usize = $keys;
             const NAMES: &'static str = concat!(
                 stringify!($first) $(, ", ", stringify!($name))* $($(, ", ", stringify!($column))+)*
             );
@@ -78,7 +81,7 @@ macro_rules! record {
     };
 }
 
-record! { Task in "" {
+record! { Task in "" by 1 {
     id: TaskId, state: State, kind: Kind, priority: i32, due: i64, added: Micros, position: u32,
     not_before: Micros, key: Option<Key>, ordered: bool, holds_key: bool, unserved: bool,
     holds_name: bool, weight: u32, tags: Vec<Tag>, deadline: Option<Micros>, policy: PolicyOverride,
@@ -108,34 +111,34 @@ record! { Task in "" {
     ended (ended: Option<Micros> = |x| x.ended.value()) |reader| reader.read()?
 } }
 
-record! { Queue in "_queue" {
+record! { Queue in "_queue" by 0 {
     settings: Settings, paused: bool, paused_at: Option<Micros>, incarnation: Micros, lease_clock: Micros,
     seen: Micros, latest: Micros, maintenance_due: bool, rebalance_after: Option<RebalanceCursor>,
     followed: Option<Following>
 } }
 
-record! { Presence in "_worker" {
+record! { Presence in "_worker" by 1 {
     worker: WorkerId, label: Label, sequence: u64, lease: Micros, ends: Micros, kinds: Vec<Kind>,
     version: u32, since: Micros, seen: Micros, busy: bool, cleared: bool, at_least: Option<i32>,
     room: Option<u32>
 } }
 
-record! { KindRow in "_kind" {
+record! { KindRow in "_kind" by 1 {
     kind: Kind, paused: bool, paused_at: Option<Micros>, served_until: Micros, open: bool,
     needs_rebalancing: bool
 } }
 
-record! { KeyRow in "_key" {
+record! { KeyRow in "_key" by 1 {
     key: Key, paused_at: Option<Micros>, needs_rebalancing: bool;
     limit (max_running: u32 = |x| x.limit.value()) |reader| reader.read()?
 } }
 
-record! { Schedule in "_schedule" {
+record! { Schedule in "_schedule" by 1 {
     name: Key, revision: u64, incarnation: Micros, definition: Json, next: Option<Micros>, paused: bool,
     overlap: Overlap, last: Option<TaskId>, kept: Option<Micros>, may_follow: bool
 } }
 
-record! { Edge in "_edge" {
+record! { Edge in "_edge" by 2 {
     up: TaskId, down: TaskId, name: Option<Key>, on_failure: OnFailure, state: EdgeState, generation: u32
 } }
 

@@ -242,7 +242,7 @@ fn tasks(queue: i64, written: &Written, all: &mut Vec<Query>) {
     let ids: Vec<TaskId> = others.into_values().flatten().collect();
     let others = (!ids.is_empty()).then_some((mask, ids));
     for (mask, ids) in with_bodies.into_iter().chain(others) {
-        all.push(changed_tasks(written, mask, &ids).update(queue, Task::TABLE, 1));
+        all.push(changed_tasks(written, mask, &ids).update(queue, Task::TABLE, Task::KEYS));
     }
     if !new.is_empty() {
         // In the order in which tasks are leased and read.
@@ -328,7 +328,7 @@ fn edges(queue: i64, written: &Written, all: &mut Vec<Query>) {
         );
     }
     if !changed.is_empty() {
-        all.push(Rows::of(&changed).update(queue, Edge::TABLE, 2));
+        all.push(Rows::of(&changed).update(queue, Edge::TABLE, Edge::KEYS));
     }
     if !new.is_empty() {
         all.push(Rows::of(&new).insert(queue, Edge::TABLE));

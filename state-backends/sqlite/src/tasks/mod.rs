@@ -29,7 +29,7 @@ mod watch;
 mod within;
 mod writer;
 
-pub use self::rows::{Tables, Updates};
+pub use self::rows::{Tables, Writes};
 use self::{
     watch::Watchers,
     writer::{Request, Writer},
@@ -63,7 +63,7 @@ pub struct SqliteTasks {
 pub(crate) struct Shared {
     store: SqliteStore,
     clock: Clock,
-    updates: Updates,
+    writes: Writes,
     watchers: Arc<Watchers>,
 }
 
@@ -110,8 +110,8 @@ impl SqliteTasks {
         clock: impl Fn() -> Micros + Send + Sync + 'static,
     ) -> Result<Self, StateError> {
         store.read(&TASKS, |_| Ok(())).await?;
-        let (updates, watchers) = (Updates::default(), Arc::new(Watchers::new(store)));
-        let shared = Arc::new(Shared { store: store.clone(), clock: Arc::new(clock), updates, watchers });
+        let (writes, watchers) = (Writes::default(), Arc::new(Watchers::new(store)));
+        let shared = Arc::new(Shared { store: store.clone(), clock: Arc::new(clock), writes, watchers });
         Ok(Self { writer: Writer::start(shared.clone())?, shared })
     }
 
@@ -138,7 +138,7 @@ impl Shared {
         queue: &QueueName,
         command: &Command,
     ) -> Result<(Reply, Option<i64>), Fault> {
-        let mut tables = Tables::new(on, self.store.path(), &self.updates, queue);
+        let mut tables = Tables::new(on, self.store.path(), &self.writes, queue);
         let reply = rules::apply(&mut tables, (self.clock)(), command)?;
         Ok((reply, tables.finish()?))
     }

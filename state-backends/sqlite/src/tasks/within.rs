@@ -96,7 +96,7 @@ impl SqliteTasks {
         let run = |sql: &str| Ok(on.execute_batch(sql)?);
         run("SAVEPOINT interval_queue_within").map_err(to_error)?;
         let done = self.lock(on).and_then(|()| {
-            let mut tables = Tables::new(on, self.path(), &self.shared.updates, queue);
+            let mut tables = Tables::new(on, self.path(), &self.shared.writes, queue);
             let done = work(&mut tables, (self.shared.clock)())?;
             tables.finish()?;
             Ok(done)

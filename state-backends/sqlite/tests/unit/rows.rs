@@ -39,8 +39,8 @@ fn database() -> Connection {
 }
 
 fn on<T>(connection: &Connection, work: impl FnOnce(&mut Tables<'_>) -> T) -> T {
-    let (updates, queue) = (Updates::default(), QueueName::new("mail").unwrap());
-    let mut tables = Tables::new(connection, Path::new("tasks.db"), &updates, &queue);
+    let (writes, queue) = (Writes::default(), QueueName::new("mail").unwrap());
+    let mut tables = Tables::new(connection, Path::new("tasks.db"), &writes, &queue);
     let done = work(&mut tables);
     tables.finish().unwrap();
     done

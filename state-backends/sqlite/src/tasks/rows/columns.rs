@@ -32,11 +32,6 @@ pub(super) fn bind(statement: &mut Statement<'_>, at: usize, value: Value<'_>) -
     }
 }
 
-/// Binds all columns, starting at the second parameter. Returns the next parameter.
-pub(super) fn bind_all<R: Record>(statement: &mut Statement<'_>, row: &R) -> rusqlite::Result<usize> {
-    bind_marked(statement, ALL, row)
-}
-
 /// Binds the columns of a bit mask, starting at the second parameter. Returns the next parameter.
 pub(super) fn bind_marked<R: Record>(
     statement: &mut Statement<'_>,
@@ -56,9 +51,18 @@ pub(super) const RESULT: u64 = 1 << 63;
 /// The bits of all columns.
 pub(super) const ALL: u64 = !RESULT;
 
-/// Updates only the columns of a bit mask, since SQLite updates every index with one of the
-/// columns. Parameters: the number, then the columns.
-pub(super) fn update<R: Record>(mask: u64) -> String {
+/// Stands for an upsert in place of a bit mask.
+const UPSERT: u64 = 0;
+
+/// The statement that updates the columns of a bit mask, or upserts a row. An update names only
+/// these columns, since SQLite writes every index with one of them. Parameters: the number of the
+/// row or of the queue, then the columns.
+pub(super) fn write<R: Record>(mask: u64) -> String {
+    if mask == UPSERT {
+        let names = R::COLUMNS.iter().skip(R::KEYS).map(|column| column.name);
+        let set: Vec<_> = names.map(|name| format!("{name} = excluded.{name}")).collect();
+        return format!("{} ON CONFLICT DO UPDATE SET {}", insertion::<R>(""), set.join(", "));
+    }
     let result = (mask & RESULT != 0).then_some("result");
     let names = marked::<R>(mask & !RESULT).map(|column| column.name).chain(result);
     let set: Vec<_> = names.enumerate().map(|(n, name)| format!("{name} = ?{}", n + 2)).collect();
@@ -89,12 +93,14 @@ impl Tables<'_> {
     /// Inserts a row, or updates the one with its key.
     pub(super) fn upsert<R: Record>(&mut self, row: &R) -> Result<(), Fault> {
         let queue = self.made_number()?;
-        let set: Vec<String> =
-            R::COLUMNS.iter().map(|column| format!("{0} = excluded.{0}", column.name)).collect();
-        let sql = format!("{} ON CONFLICT DO UPDATE SET {}", insertion::<R>(""), set.join(", "));
-        let mut statement = self.prepare(&sql)?;
-        statement.raw_bind_parameter(1, queue)?;
-        bind_all(&mut statement, row)?;
+        self.execute_with(&self.writes.of::<R>(UPSERT), queue, row)
+    }
+
+    /// Runs a statement whose parameters are a number and all columns.
+    pub(super) fn execute_with<R: Record>(&self, sql: &str, number: i64, row: &R) -> Result<(), Fault> {
+        let mut statement = self.prepare(sql)?;
+        statement.raw_bind_parameter(1, number)?;
+        bind_marked(&mut statement, ALL, row)?;
         statement.raw_execute()?;
         Ok(())
     }

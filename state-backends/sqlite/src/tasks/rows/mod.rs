@@ -22,7 +22,7 @@ mod tables;
 mod tests;
 
 use self::tables::{PAYLOAD, RESULT};
-pub use self::tables::{Tables, Updates};
+pub use self::tables::{Tables, Writes};
 use crate::store::Fault;
 
 macro_rules! tasks {

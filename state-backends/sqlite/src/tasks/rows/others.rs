@@ -28,11 +28,7 @@ impl Tables<'_> {
 
     pub(super) fn write_queue(&mut self, queue: &Queue) -> Result<(), Fault> {
         let number = self.made_number()?;
-        let mut statement = self.prepare(&columns::update::<Queue>(columns::ALL))?;
-        statement.raw_bind_parameter(1, number)?;
-        columns::bind_all(&mut statement, queue)?;
-        statement.raw_execute()?;
-        Ok(())
+        self.execute_with(&self.writes.of::<Queue>(columns::ALL), number, queue)
     }
 
     pub(super) fn all_miscounted(&mut self) -> Result<Vec<Corrected>, Fault> {

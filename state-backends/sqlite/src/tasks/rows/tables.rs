@@ -12,7 +12,7 @@ use interval_queue_contract::{QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{
     Counted, Json, Kind, LogLine, Task, TaskId, Took,
     field::{RowReader as _, to_json},
-    record::differing,
+    record::{Record, differing},
 };
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 
@@ -22,14 +22,14 @@ use crate::store::Fault;
 /// Longer payloads and results are kept apart, since the row of a task is written several times.
 const MAX_INLINE_BYTES: usize = 500;
 
-/// The statements that update some columns of a task, by bit mask.
+/// The statements that write some columns of a row, by table and bit mask.
 #[derive(Debug, Default)]
-pub struct Updates(Mutex<HashMap<u64, Arc<str>>>);
+pub struct Writes(Mutex<HashMap<(&'static str, u64), Arc<str>>>);
 
-impl Updates {
-    fn of(&self, mask: u64) -> Arc<str> {
+impl Writes {
+    pub(super) fn of<R: Record>(&self, mask: u64) -> Arc<str> {
         let mut statements = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        statements.entry(mask).or_insert_with(|| columns::update::<Task>(mask).into()).clone()
+        statements.entry((R::TABLE, mask)).or_insert_with(|| columns::write::<R>(mask).into()).clone()
     }
 }
 
@@ -37,7 +37,7 @@ impl Updates {
 pub struct Tables<'c> {
     pub(super) on: &'c Connection,
     path: &'c Path,
-    updates: &'c Updates,
+    pub(super) writes: &'c Writes,
     pub(super) name: &'c QueueName,
     /// `None`: not read yet. 0: there is no queue.
     pub(super) queue: Option<i64>,
@@ -57,9 +57,9 @@ impl std::fmt::Debug for Tables<'_> {
 
 impl<'c> Tables<'c> {
     /// The tables of a queue, over this connection.
-    pub fn new(on: &'c Connection, path: &'c Path, updates: &'c Updates, name: &'c QueueName) -> Self {
+    pub fn new(on: &'c Connection, path: &'c Path, writes: &'c Writes, name: &'c QueueName) -> Self {
         let (numbers, counts, times) = (HashMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { on, path, updates, name, queue: None, numbers, counts, times, notifies: false, result: None }
+        Self { on, path, writes, name, queue: None, numbers, counts, times, notifies: false, result: None }
     }
 
     /// Writes pending rows. Returns the number of the notification if watchers must be notified.
@@ -240,7 +240,7 @@ impl<'c> Tables<'c> {
         let mut insert = self.prepare(&columns::INSERT)?;
         let (inline, apart) = parted(payload);
         insert.raw_bind_parameter(1, queue)?;
-        let payload = columns::bind_all(&mut insert, task)?;
+        let payload = columns::bind_marked(&mut insert, columns::ALL, task)?;
         insert.raw_bind_parameter(payload, inline)?;
         insert.raw_execute()?;
         let number = self.on.last_insert_rowid();
@@ -264,7 +264,7 @@ impl<'c> Tables<'c> {
         };
         let result = self.result.take_if(|(id, _)| *id == before.id);
         let with_result = if result.is_some() { columns::RESULT } else { 0 };
-        let mut update = self.prepare(&self.updates.of(mask | with_result))?;
+        let mut update = self.prepare(&self.writes.of::<Task>(mask | with_result))?;
         update.raw_bind_parameter(1, number)?;
         let next = columns::bind_marked(&mut update, mask, after)?;
         if let Some((_, result)) = &result {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     store::Fault,
-    tasks::rows::{Tables, Updates},
+    tasks::rows::{Tables, Writes},
 };
 
 #[derive(Debug)]
@@ -45,8 +45,8 @@ impl TaskStore for Flawed {
         let carry_out = move || {
             hold.holds_this_thread();
             let on = connection.lock().unwrap();
-            let updates = Updates::default();
-            let mut tables = Tables::new(&on, &path, &updates, &queue);
+            let writes = Writes::default();
+            let mut tables = Tables::new(&on, &path, &writes, &queue);
             let done = rules::apply(&mut tables, now, &command).and_then(|reply| {
                 tables.finish()?;
                 Ok(reply)
