@@ -179,5 +179,5 @@ pub use deadpool_postgres;
 pub use self::{
     pace::PostgresState,
     store::{Builder, Durability, PostgresStore},
-    tasks::PostgresTasks,
+    tasks::{ApplicationTransaction, PostgresTasks},
 };
