@@ -112,6 +112,31 @@ async fn a_task_of_a_python_transaction_runs_if_it_commits() {
     assert_eq!(tasks.queues().await.unwrap(), [mail()]);
 }
 
+/// The Python of "Orders with their mails" in `docs/recipes.md`.
+#[tokio::test]
+#[ignore = "needs postgresql and python3: scripts/test runs it"]
+async fn the_psycopg_recipe_stores_an_order_and_its_mail() {
+    let page = include_str!("../../../../../docs/recipes.md");
+    let (_, section) = page.split_once("\n## Orders with their mails\n").unwrap();
+    let (_, recipe) = section.split_once("\n```python\n").unwrap();
+    let (recipe, _) = recipe.split_once("\n```").unwrap();
+    let script = format!("import json, psycopg, sys\nurl = sys.argv[1]\n{recipe}");
+    let server = server();
+    let url = fresh_database(&server);
+    let tasks = PostgresTasks::connect(&url).await.unwrap();
+    tasks.apply(&mail(), add([])).await.unwrap();
+    let application = session(&url).await;
+    application.batch_execute("CREATE TABLE orders (number integer PRIMARY KEY)").await.unwrap();
+    let run = move || succeed(Program::new(python()).args(["-c", &script, &url]));
+    tokio::task::spawn_blocking(run).await.unwrap();
+    let stored = "SELECT number, queue, kind, payload::text, (SELECT unique_name FROM interval_queue.interval_queue_task) \
+                  FROM orders, interval_queue.interval_queue_tasks";
+    let row = application.query_one(stored, &[]).await.unwrap();
+    assert_eq!(row.get::<_, i32>(0), 7);
+    let texts: Vec<String> = (1..5).map(|column| row.get(column)).collect();
+    assert_eq!(texts, ["mail", "send", r#"{"order": 7}"#, "order-7"]);
+}
+
 /// The scripts add an order and its task in one transaction, which they roll back or commit. Then they make
 /// calls that are refused, and print each error. The second time they complete a task, twice.
 const PSYCOPG: &str = r#"
