@@ -16,8 +16,8 @@ const UNDO: &str = "ROLLBACK TO SAVEPOINT interval_queue; RELEASE SAVEPOINT inte
 /// A transaction of an application: a reference to one of tokio_postgres or deadpool_postgres, or,
 /// with the feature `sqlx`, `&mut sqlx::PgConnection`, which is `&mut *transaction`.
 ///
-/// A call on sqlx takes three round trips, because sqlx sends one statement at a time. On the other
-/// drivers it takes one.
+/// A call on sqlx takes three round trips, because sqlx sends one statement at a time; the first call
+/// on a connection takes four, because sqlx prepares it. On the other drivers each call takes one.
 pub trait ApplicationTransaction: Driver {}
 
 mod sealed {

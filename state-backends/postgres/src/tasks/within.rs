@@ -27,7 +27,8 @@ impl PostgresTasks {
     /// # Errors
     ///
     /// As for an `add`, and `Invalid` for a task that replaces another, which would have to wait
-    /// for workers. After an error the transaction is as before, unless the connection was lost.
+    /// for workers, and for a connection that is not in a transaction. After an error the
+    /// transaction is as before, unless the connection was lost.
     ///
     /// # Cancel safety
     ///
