@@ -81,7 +81,7 @@
 //! | `directory` | a directory: a file per stored task, the rate in a JSON file; bundles SQLite |
 //! | `sqlite` | an SQLite database; bundles SQLite, which needs a C compiler |
 //! | `redis` | Redis or Valkey; `redis-tls`, `redis-sentinel`, `redis-cluster` add these |
-//! | `postgres` | PostgreSQL; `postgres-tls` adds TLS |
+//! | `postgres` | PostgreSQL; `postgres-tls` adds TLS, `sqlx` adds tasks in transactions of sqlx |
 //!
 //! [`_guide::stores`] compares them. To add a store, implement [`SharedState`] from
 //! [`contract`]. To share a connection pool with the application, or to open a store in code, pass

@@ -87,8 +87,9 @@
 //!
 //! # Within your transactions
 //!
-//! [`PostgresTasks::add_within`] adds tasks in a transaction of the application. They are stored if
-//! it commits, and only then. From any language, call the SQL function `add_task(queue, kind,
+//! [`PostgresTasks::add_within`] adds tasks in a transaction of the application, on tokio_postgres,
+//! deadpool_postgres or, with the feature `sqlx`, sqlx. They are stored if it commits, and only then.
+//! From any language, call the SQL function `add_task(queue, kind,
 //! payload, options)`. It returns the id of the task, or of the task that has its unique name:
 //!
 //! ```sql
@@ -135,7 +136,7 @@
 //!
 //! The first command that stores something creates the schema. To create it earlier, run
 //! `interval-queue migrate --store postgres://…`, or print the SQL with `migrate --print`. In Rust,
-//! call [`PostgresStore::make_tables`].
+//! call [`PostgresStore::make_tables`]. With psql alone, run `src/schema.sql`.
 //!
 //! If another user has created the tables, a user of stored tasks needs these rights:
 //!
@@ -179,5 +180,5 @@ pub use deadpool_postgres;
 pub use self::{
     pace::PostgresState,
     store::{Builder, Durability, PostgresStore},
-    tasks::PostgresTasks,
+    tasks::{ApplicationTransaction, PostgresTasks},
 };

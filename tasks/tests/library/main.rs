@@ -27,6 +27,8 @@ mod schedules_tests;
 mod setting_aside;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(feature = "sqlx")]
+mod sqlx_pages;
 mod stopping;
 mod task_kinds;
 mod telemetry;

@@ -3,7 +3,7 @@
 use std::{cell::Cell, fs, io, path::PathBuf};
 
 use interval_queue_contract::{QueueName, StateErrorKind};
-use interval_queue_sqlite::index::{TASKS, Tables, Updates};
+use interval_queue_sqlite::index::{TASKS, Tables, Writes};
 use interval_queue_store::files::{FileId, create};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
 
@@ -39,7 +39,7 @@ const MAX_LOG_BYTES: i64 = 4 << 20;
 #[derive(Debug)]
 pub(super) struct Index {
     pub(super) connection: Connection,
-    pub(super) updates: Updates,
+    pub(super) writes: Writes,
     pub(super) path: PathBuf,
     /// The last command whose redo list was carried out, as far as this process knows.
     pub(super) carried_out: Cell<i64>,
@@ -49,7 +49,7 @@ pub(super) struct Index {
 
 impl Index {
     pub(super) fn tables<'i>(&'i self, queue: &'i QueueName) -> Tables<'i> {
-        Tables::new(&self.connection, &self.path, &self.updates, queue)
+        Tables::new(&self.connection, &self.path, &self.writes, queue)
     }
 
     /// Creates an empty index if there is none. The caller has the lock.
@@ -105,7 +105,7 @@ impl Index {
             file,
             carried_out,
             leased_files: LeasedFiles::default(),
-            updates: Updates::default(),
+            writes: Writes::default(),
             path,
             connection,
         })

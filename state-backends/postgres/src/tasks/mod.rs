@@ -1,5 +1,6 @@
 //! Stored tasks in PostgreSQL.
 
+mod application_transaction;
 mod columns;
 mod find;
 mod low_marks;
@@ -25,6 +26,7 @@ use interval_queue_task_contract::{
 };
 use tokio_postgres::Row;
 
+pub use self::application_transaction::ApplicationTransaction;
 use self::{
     notifier::Notifier,
     read_ahead::QueueHeaders,

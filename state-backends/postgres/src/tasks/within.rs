@@ -3,7 +3,6 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use futures::future::join3;
 use interval_queue_contract::{InvalidInput, Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{
     Add, Added, Command, Completed, Completion, Json, LATE_ADD, NewTask, OnConflict, OnFailure, State,
@@ -11,19 +10,9 @@ use interval_queue_task_contract::{
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tokio_postgres::{
-    Error, Transaction,
-    error::SqlState,
-    types::{ToSql, Type},
-};
 
-use super::{PostgresTasks, transaction::Mode};
+use super::{ApplicationTransaction, PostgresTasks, transaction::Mode};
 use crate::store::quoted;
-
-/// Lets the application's transaction continue after a failed call.
-const SAVE: &str = "SAVEPOINT interval_queue";
-const KEEP: &str = "RELEASE SAVEPOINT interval_queue";
-const UNDO: &str = "ROLLBACK TO SAVEPOINT interval_queue; RELEASE SAVEPOINT interval_queue";
 
 impl PostgresTasks {
     /// Adds tasks within a transaction of the application, on a connection to the same database.
@@ -38,14 +27,15 @@ impl PostgresTasks {
     /// # Errors
     ///
     /// As for an `add`, and `Invalid` for a task that replaces another, which would have to wait
-    /// for workers. After an error the transaction is as before, unless the connection was lost.
+    /// for workers, and for a connection that is not in a transaction. After an error the
+    /// transaction is as before, unless the connection was lost.
     ///
     /// # Cancel safety
     ///
     /// If the future is dropped, roll back the transaction.
     pub async fn add_within(
         &self,
-        transaction: &Transaction<'_>,
+        transaction: impl ApplicationTransaction,
         queue: &QueueName,
         add: Add,
     ) -> Result<Vec<Added>, StateError> {
@@ -74,8 +64,8 @@ impl PostgresTasks {
             (Some(&*sequence), "bigint"),
             (late.as_deref(), "text"),
         ];
-        let added = self.call(transaction, "interval_queue_task_add_all", &arguments).await;
-        serde_json::from_str(&added.map_err(call_error)?).map_err(|error| {
+        let added = self.call(transaction, "interval_queue_task_add_all", &arguments).await?;
+        serde_json::from_str(&added).map_err(|error| {
             let text = "the functions of stored tasks were replaced";
             StateError::new(StateErrorKind::Foreign, text).with_source(error)
         })
@@ -110,7 +100,7 @@ impl PostgresTasks {
     /// If the future is dropped, roll back the transaction.
     pub async fn complete_within(
         &self,
-        transaction: &Transaction<'_>,
+        transaction: impl ApplicationTransaction,
         queue: &QueueName,
         worker: WorkerId,
         completion: &Completion,
@@ -129,40 +119,22 @@ impl PostgresTasks {
             (error.as_deref(), "text"),
             (Some(&*worker), "uuid"),
         ];
-        let completed = self.call(transaction, "interval_queue_task_complete", &arguments).await;
-        completed.map(|_| Completed::new(completion, state)).map_err(call_error)
+        self.call(transaction, "interval_queue_task_complete", &arguments).await?;
+        Ok(Completed::new(completion, state))
     }
 
-    /// Runs in a savepoint. Arguments are texts with the types that the function takes.
+    /// Arguments are texts with the types that the function takes. Returns its result as text.
     async fn call(
         &self,
-        transaction: &Transaction<'_>,
+        transaction: impl ApplicationTransaction,
         function: &str,
         arguments: &[(Option<&str>, &str)],
-    ) -> Result<String, Error> {
+    ) -> Result<String, StateError> {
         let numbered = arguments.iter().zip(1..);
         let casts: Vec<String> = numbered.map(|((_, of), n)| format!("${n}::text::{of}")).collect();
         let sql = format!("SELECT {}.{function}({})::text", quoted(self.schema()), casts.join(", "));
-        let parameters: Vec<(&(dyn ToSql + Sync), Type)> =
-            arguments.iter().map(|(text, _)| (text as &(dyn ToSql + Sync), Type::TEXT)).collect();
-        // Sent together: one round trip.
-        let (saved, called, kept) = join3(
-            transaction.batch_execute(SAVE),
-            transaction.query_typed_one(&sql, &parameters),
-            transaction.batch_execute(KEEP),
-        )
-        .await;
-        saved?;
-        match called {
-            Ok(row) => {
-                kept?;
-                row.try_get(0)
-            }
-            Err(error) => {
-                transaction.batch_execute(UNDO).await?;
-                Err(error)
-            }
-        }
+        let texts: Vec<Option<&str>> = arguments.iter().map(|(text, _)| *text).collect();
+        transaction.call(&sql, &texts).await
     }
 }
 
@@ -248,29 +220,4 @@ fn interval(of: Micros) -> String {
 
 fn instant(at: Micros) -> String {
     humantime::format_rfc3339_micros(UNIX_EPOCH + Duration::from_micros(at.get())).to_string()
-}
-
-fn call_error(error: Error) -> StateError {
-    let message = error.as_db_error().map(|error| error.message().to_owned());
-    let (kind, text) = match (error.code().map(SqlState::code), message) {
-        (Some("55000"), Some(message)) => (StateErrorKind::Superseded, message),
-        (Some("22023"), Some(message)) => (StateErrorKind::Invalid, message),
-        (Some("23505"), Some(message)) => (StateErrorKind::Conflict, message),
-        (Some("23503"), Some(message)) => (StateErrorKind::NotFound, message),
-        (Some("42501"), Some(message)) => (StateErrorKind::Denied, message),
-        // No schema, no function.
-        (Some("3F000" | "42883"), _) => (
-            StateErrorKind::NotFound,
-            "there are no tasks in this schema of the database: is it the one of the queue?".to_owned(),
-        ),
-        (Some(_), message) => {
-            let message = message.unwrap_or_else(|| error.to_string());
-            (StateErrorKind::Unreachable, format!("postgres does not carry out the call: {message}"))
-        }
-        (None, _) => (
-            StateErrorKind::Unreachable,
-            "the connection to postgres was lost: nothing was stored".to_owned(),
-        ),
-    };
-    StateError::new(kind, text).with_source(error)
 }

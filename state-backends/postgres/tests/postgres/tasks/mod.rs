@@ -1,5 +1,6 @@
 //! Stored tasks on real servers.
 
+mod application;
 mod bad_input;
 mod completed;
 mod cost;

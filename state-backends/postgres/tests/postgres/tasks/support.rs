@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use interval_queue_conformance::ManualClock;
 use interval_queue_postgres::{Durability, PostgresTasks};
 use interval_queue_task_conformance::fuzzer::Target;
-pub(crate) use interval_queue_task_conformance::hand::{Hand, LEASE, add, done, ended, id, task};
+pub(crate) use interval_queue_task_conformance::hand::{Hand, LEASE, add, done, ended, id, task, worker};
 use interval_queue_task_contract::{Command, Reply, TaskStore};
 
 use crate::common::*;

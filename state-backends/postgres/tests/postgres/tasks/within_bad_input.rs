@@ -1,5 +1,7 @@
 //! Applications that misuse their transactions, and schemas that are made by hand.
 
+use std::{fs, path::Path};
+
 use interval_queue_contract::Micros;
 use interval_queue_postgres::PostgresTasks;
 use interval_queue_task_contract::{
@@ -166,4 +168,27 @@ async fn printed_sql_makes_the_tables_that_a_program_makes() {
     let (by_hand, by_program) = (described(&by_hand).await, described(&by_program).await);
     assert_eq!(by_hand, by_program);
     assert!(by_hand.len() > 200, "{by_hand:#?}");
+}
+
+/// `psql` makes the tables by `src/schema.sql`, which includes the migrations.
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn psql_makes_the_tables_by_the_file_of_the_schema() {
+    let server = PostgresServer::start();
+    let store = PostgresStore::builder(server.url()).connect().await.unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    // The user who runs psql may not be able to read the sources.
+    let copy = server.dir().join("src");
+    let mut expected = store.missing_tables().await.unwrap();
+    for name in ["pace/migrations/1.sql", "tasks/migrations/1.sql"] {
+        let migration = fs::read_to_string(source.join(name)).unwrap();
+        expected = expected.replace(&migration, &format!("\\ir {name}\n"));
+        fs::create_dir_all(copy.join(name).parent().unwrap()).unwrap();
+        fs::write(copy.join(name), migration).unwrap();
+    }
+    let schema = fs::read_to_string(source.join("schema.sql")).unwrap();
+    assert!(schema == expected, "write this to src/schema.sql:\n{expected}");
+    fs::write(copy.join("schema.sql"), schema).unwrap();
+    server.psql(&format!("\\i {}", copy.join("schema.sql").display()));
+    assert_eq!(store.missing_tables().await.unwrap(), "");
 }

@@ -7,7 +7,7 @@ use interval_queue_task_contract::{
     Read, Reply, Selector, State, Stored, Tag, Task, TaskStore, Unique, Until, Verb, When,
 };
 
-use super::support::*;
+use super::{application::Driver, support::*};
 use crate::common::*;
 
 async fn stored(tasks: &PostgresTasks, ids: impl IntoIterator<Item = u64>) -> Vec<Option<Stored>> {
@@ -80,36 +80,46 @@ async fn steps_go_on_while_an_application_holds_its_tasks_back() {
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_failed_add_leaves_the_applications_transaction_as_it_was() {
     let server = server();
-    let url = fresh_database(&server);
-    let tasks = PostgresTasks::connect(&url).await.unwrap();
-    tasks.apply(&mail(), add([NewTask { unique: Some(only()), ..task(1) }])).await.unwrap();
-    let mut application = session(&url).await;
-    let transaction = application.transaction().await.unwrap();
-    transaction.batch_execute("CREATE TABLE orders (number integer)").await.unwrap();
-    for (new, kind, word) in [
-        (NewTask { priority: 500, ..task(2) }, Invalid, "priority 500"),
-        (NewTask { unique: Some(only()), on_conflict: OnConflict::Replace, ..task(2) }, Invalid, "replace"),
-        (
-            NewTask { unique: Some(only()), on_conflict: OnConflict::Refuse, ..task(2) },
-            StateErrorKind::Conflict,
-            "only",
-        ),
-        (
-            NewTask { edges: vec![NewEdge { up: id(9), name: None, on_failure: OnFailure::Run }], ..task(2) },
-            NotFound,
-            "not stored here",
-        ),
-    ] {
-        let error = tasks.add_within(&transaction, &mail(), of([task(3), new])).await.unwrap_err();
-        assert!(error.kind() == kind && error.to_string().contains(word), "{error:?}");
+    for driver in Driver::ALL {
+        let url = fresh_database(&server);
+        let tasks = PostgresTasks::connect(&url).await.unwrap();
+        tasks.apply(&mail(), add([NewTask { unique: Some(only()), ..task(1) }])).await.unwrap();
+        let session = session(&url).await;
+        session.batch_execute("CREATE TABLE orders (number integer)").await.unwrap();
+        let mut application = driver.connect(&url).await;
+        let mut transaction = application.begin().await;
+        for (new, kind, word) in [
+            (NewTask { priority: 500, ..task(2) }, Invalid, "priority 500"),
+            (
+                NewTask { unique: Some(only()), on_conflict: OnConflict::Replace, ..task(2) },
+                Invalid,
+                "replace",
+            ),
+            (
+                NewTask { unique: Some(only()), on_conflict: OnConflict::Refuse, ..task(2) },
+                StateErrorKind::Conflict,
+                "only",
+            ),
+            (
+                NewTask {
+                    edges: vec![NewEdge { up: id(9), name: None, on_failure: OnFailure::Run }],
+                    ..task(2)
+                },
+                NotFound,
+                "not stored here",
+            ),
+        ] {
+            let error = transaction.add(&tasks, of([task(3), new])).await.unwrap_err();
+            assert!(error.kind() == kind && error.to_string().contains(word), "{driver:?}: {error:?}");
+        }
+        transaction.execute("INSERT INTO orders VALUES (1)").await;
+        transaction.add(&tasks, of([task(4)])).await.unwrap();
+        transaction.execute("INSERT INTO orders VALUES (2)").await;
+        transaction.commit().await;
+        let there: Vec<bool> = stored(&tasks, 1..5).await.iter().map(Option::is_some).collect();
+        assert_eq!(there, [true, false, false, true]);
+        assert_eq!(session.query("SELECT FROM orders", &[]).await.unwrap().len(), 2);
     }
-    transaction.batch_execute("INSERT INTO orders VALUES (1)").await.unwrap();
-    tasks.add_within(&transaction, &mail(), of([task(4)])).await.unwrap();
-    transaction.batch_execute("INSERT INTO orders VALUES (2)").await.unwrap();
-    transaction.commit().await.unwrap();
-    let there: Vec<bool> = stored(&tasks, 1..5).await.iter().map(Option::is_some).collect();
-    assert_eq!(there, [true, false, false, true]);
-    assert_eq!(application.query("SELECT FROM orders", &[]).await.unwrap().len(), 2);
 }
 
 fn only() -> Unique {
