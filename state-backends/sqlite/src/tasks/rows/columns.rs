@@ -76,18 +76,16 @@ pub(super) fn read(row: &Row<'_>) -> Result<(i64, Task), Fault> {
 }
 
 impl Tables<'_> {
-    /// The rows of a statement that goes on after the name of the table.
-    pub(super) fn rows<R: Record>(&self, rest: &str, params: impl rusqlite::Params) -> Result<Vec<R>, Fault> {
-        let sql = format!("SELECT {} FROM {} {rest}", R::NAMES, R::TABLE);
-        self.all(&sql, params, |row| R::read(&mut Reader::of(row)))
+    pub(super) fn rows<R: Record>(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<R>, Fault> {
+        self.all(sql, params, |row| R::read(&mut Reader::of(row)))
     }
 
     pub(super) fn row<R: Record>(
         &self,
-        rest: &str,
+        sql: &str,
         params: impl rusqlite::Params,
     ) -> Result<Option<R>, Fault> {
-        Ok(self.rows(rest, params)?.into_iter().next())
+        Ok(self.rows(sql, params)?.into_iter().next())
     }
 
     /// Inserts a row, or updates the one with its key.

@@ -2,7 +2,7 @@
 
 use interval_queue_task_contract::{Edge, EdgeState, TaskId};
 
-use super::tables::Tables;
+use super::{select, tables::Tables};
 use crate::store::Fault;
 
 const STATES: [EdgeState; 6] =
@@ -23,7 +23,7 @@ impl Tables<'_> {
         most: u32,
     ) -> Result<Vec<Edge>, Fault> {
         let queue = self.number()?;
-        let sql = "WHERE queue = ?1 AND up = ?2 AND down > ?3 ORDER BY down LIMIT ?4";
+        let sql = select!(Edge, "WHERE queue = ?1 AND up = ?2 AND down > ?3 ORDER BY down LIMIT ?4");
         let after = after.map_or_else(String::new, |after| after.to_string());
         self.rows(sql, (queue, up.to_string(), after, most))
     }
@@ -36,10 +36,16 @@ impl Tables<'_> {
         most: u32,
     ) -> Result<Vec<Edge>, Fault> {
         let queue = self.number()?;
-        let open = "INDEXED BY interval_queue_task_edge_open WHERE queue = ?1 AND up = ?2 AND (state = 'new' OR state = 'open') \
-             ORDER BY down LIMIT ?3";
-        let held = "INDEXED BY interval_queue_task_edge_held WHERE queue = ?1 AND up = ?2 AND state = 'held' AND generation < ?4 \
-             ORDER BY generation, down LIMIT ?3";
+        let open = select!(
+            Edge,
+            "INDEXED BY interval_queue_task_edge_open WHERE queue = ?1 AND up = ?2 AND (state = 'new' OR state = 'open') \
+             ORDER BY down LIMIT ?3"
+        );
+        let held = select!(
+            Edge,
+            "INDEXED BY interval_queue_task_edge_held WHERE queue = ?1 AND up = ?2 AND state = 'held' AND generation < ?4 \
+             ORDER BY generation, down LIMIT ?3"
+        );
         let mut unnotified: Vec<Edge> = self.rows(open, (queue, up.to_string(), most))?;
         // No edge is held in an earlier generation than the first.
         if generation > 0 {
@@ -58,8 +64,11 @@ impl Tables<'_> {
         most: u32,
     ) -> Result<Vec<Edge>, Fault> {
         let queue = self.number()?;
-        let sql = "INDEXED BY interval_queue_task_edge_down WHERE queue = ?1 AND down = ?2 AND state = ?3 AND up > ?4 \
-             ORDER BY up LIMIT ?5";
+        let sql = select!(
+            Edge,
+            "INDEXED BY interval_queue_task_edge_down WHERE queue = ?1 AND down = ?2 AND state = ?3 AND up > ?4 \
+             ORDER BY up LIMIT ?5"
+        );
         let (down, after) = (down.to_string(), after.map_or_else(String::new, |id| id.to_string()));
         let mut edges = Vec::new();
         for one in state.as_ref().map_or(&STATES[..], std::slice::from_ref) {

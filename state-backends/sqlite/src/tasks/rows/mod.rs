@@ -25,6 +25,18 @@ use self::tables::{PAYLOAD, RESULT};
 pub use self::tables::{Tables, Writes};
 use crate::store::Fault;
 
+/// A statement that selects rows of one table.
+macro_rules! select {
+    ($record:ident, $rest:literal) => {{
+        static SQL: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+            use interval_queue_task_contract::record::Record;
+            format!("SELECT {} FROM {} {}", $record::NAMES, $record::TABLE, $rest)
+        });
+        &SQL
+    }};
+}
+use select;
+
 macro_rules! tasks {
     ($rest:literal) => {{
         static SQL: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
@@ -215,7 +227,7 @@ impl Rows for Tables<'_> {
 
     fn presence(&mut self, worker: WorkerId) -> Result<Option<Presence>, Fault> {
         let queue = self.number()?;
-        self.row("WHERE queue = ?1 AND worker = ?2", (queue, worker.to_string()))
+        self.row(select!(Presence, "WHERE queue = ?1 AND worker = ?2"), (queue, worker.to_string()))
     }
 
     fn put_presence(&mut self, presence: &Presence) -> Result<(), Fault> {
@@ -228,8 +240,11 @@ impl Rows for Tables<'_> {
 
     fn ended_presences(&mut self, until: Micros, cleared: bool, most: u32) -> Result<Vec<Presence>, Fault> {
         let queue = self.number()?;
-        let ended = "INDEXED BY interval_queue_task_worker_ends WHERE queue = ?1 AND cleared = ?2 AND ends <= ?3 \
-                     ORDER BY ends, worker LIMIT ?4";
+        let ended = select!(
+            Presence,
+            "INDEXED BY interval_queue_task_worker_ends WHERE queue = ?1 AND cleared = ?2 AND ends <= ?3 \
+                     ORDER BY ends, worker LIMIT ?4"
+        );
         self.rows(ended, (queue, cleared, micros(until), most))
     }
 
@@ -257,12 +272,12 @@ impl Rows for Tables<'_> {
 
     fn presences(&mut self) -> Result<Vec<Presence>, Fault> {
         let queue = self.number()?;
-        self.rows("WHERE queue = ?1 ORDER BY worker", [queue])
+        self.rows(select!(Presence, "WHERE queue = ?1 ORDER BY worker"), [queue])
     }
 
     fn kind(&mut self, kind: &Kind) -> Result<Option<KindRow>, Fault> {
         let queue = self.number()?;
-        self.row("WHERE queue = ?1 AND kind = ?2", (queue, kind.as_str()))
+        self.row(select!(KindRow, "WHERE queue = ?1 AND kind = ?2"), (queue, kind.as_str()))
     }
 
     fn put_kind(&mut self, row: &KindRow) -> Result<(), Fault> {
@@ -271,12 +286,12 @@ impl Rows for Tables<'_> {
 
     fn kinds(&mut self) -> Result<Vec<KindRow>, Fault> {
         let queue = self.number()?;
-        self.rows("WHERE queue = ?1 ORDER BY kind", [queue])
+        self.rows(select!(KindRow, "WHERE queue = ?1 ORDER BY kind"), [queue])
     }
 
     fn key(&mut self, key: &Key) -> Result<Option<KeyRow>, Fault> {
         let queue = self.number()?;
-        self.row("WHERE queue = ?1 AND key = ?2", (queue, key.as_str()))
+        self.row(select!(KeyRow, "WHERE queue = ?1 AND key = ?2"), (queue, key.as_str()))
     }
 
     fn put_key(&mut self, row: &KeyRow) -> Result<(), Fault> {
@@ -289,20 +304,26 @@ impl Rows for Tables<'_> {
 
     fn paused_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, Fault> {
         let queue = self.number()?;
-        let paused = "INDEXED BY interval_queue_task_key_paused WHERE queue = ?1 AND max_running = 0 ORDER BY key LIMIT ?2";
+        let paused = select!(
+            KeyRow,
+            "INDEXED BY interval_queue_task_key_paused WHERE queue = ?1 AND max_running = 0 ORDER BY key LIMIT ?2"
+        );
         self.rows(paused, (queue, most))
     }
 
     fn keys_to_rebalance(&mut self, most: u32) -> Result<Vec<KeyRow>, Fault> {
         let queue = self.number()?;
-        let marked = "INDEXED BY interval_queue_task_key_needs_rebalancing WHERE queue = ?1 AND needs_rebalancing = 1 \
-                      ORDER BY key LIMIT ?2";
+        let marked = select!(
+            KeyRow,
+            "INDEXED BY interval_queue_task_key_needs_rebalancing WHERE queue = ?1 AND needs_rebalancing = 1 \
+                      ORDER BY key LIMIT ?2"
+        );
         self.rows(marked, (queue, most))
     }
 
     fn schedule(&mut self, name: &Key) -> Result<Option<Schedule>, Fault> {
         let queue = self.number()?;
-        self.row("WHERE queue = ?1 AND name = ?2", (queue, name.as_str()))
+        self.row(select!(Schedule, "WHERE queue = ?1 AND name = ?2"), (queue, name.as_str()))
     }
 
     fn put_schedule(&mut self, schedule: &Schedule) -> Result<(), Fault> {
@@ -315,7 +336,7 @@ impl Rows for Tables<'_> {
 
     fn schedules(&mut self) -> Result<Vec<Schedule>, Fault> {
         let queue = self.number()?;
-        self.rows("WHERE queue = ?1 ORDER BY name", [queue])
+        self.rows(select!(Schedule, "WHERE queue = ?1 ORDER BY name"), [queue])
     }
 
     fn count(&mut self, kind: &Kind, counted: Counted, more: i64) -> Result<(), Fault> {

@@ -1,5 +1,7 @@
 //! The queue itself, counts and events.
 
+use std::sync::LazyLock;
+
 use interval_queue_task_contract::{
     Corrected, Counted, Event, Kind, Queue, Took,
     field::{RowReader as _, micros, to_json},
@@ -11,12 +13,11 @@ use crate::store::Fault;
 
 impl Tables<'_> {
     pub(super) fn read_queue(&mut self) -> Result<Option<Queue>, Fault> {
-        let sql = format!(
-            "SELECT number, settings IS NOT NULL, {} FROM {} WHERE name = ?1",
-            Queue::NAMES,
-            Queue::TABLE
-        );
-        let found = self.first(&sql, [self.name.as_str()], |row| {
+        static SQL: LazyLock<String> = LazyLock::new(|| {
+            let (names, table) = (Queue::NAMES, Queue::TABLE);
+            format!("SELECT number, settings IS NOT NULL, {names} FROM {table} WHERE name = ?1")
+        });
+        let found = self.first(&SQL, [self.name.as_str()], |row| {
             let reader = &mut Reader::of(row);
             let (number, exists) = (reader.read()?, reader.truth()?);
             Ok((number, exists.then(|| Queue::read(reader)).transpose()?))
