@@ -85,7 +85,8 @@ fn limits(kind: Kind) -> &'static str {
         }
         Kind::Sqlite => {
             "What limits it: SQLite has one writer at a time, and each command is a transaction. Commands of one process \
-             share transactions. With full durability a step of one task mostly waits for its sync."
+             share transactions. With full durability a step of one task mostly waits for its sync. An add of one task \
+             writes four pages of the database: the task, its indexes and the counts."
         }
         Kind::Redis => {
             "What limits it: the server runs one command at a time, and the rules in it are Lua. With many tasks at once \
@@ -94,7 +95,9 @@ fn limits(kind: Kind) -> &'static str {
         Kind::Postgres => {
             "What limits it: the processor of the server. It starts the same statements for each command, and a step of \
              one task pays for them alone. A row is written again when its task is leased and when it ends, with entries \
-             in the indexes of its state: that is the WAL."
+             in the indexes of its state: that is the WAL. graphile-worker deletes the row of a job that ends; here it \
+             stays for its retention. With keys a step runs alone on its queue and takes two more round trips, since \
+             which keys are free is known only after the first."
         }
     }
 }
