@@ -5,8 +5,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use interval_queue_contract::{InvalidInput, Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{
-    Add, Added, Command, Completed, Completion, Json, LATE_ADD, NewTask, OnConflict, OnFailure, State,
-    Unique, Until, When, WorkerId, late_add, rules::End,
+    Add, Added, Command, Completed, Completion, LATE_ADD, NewTask, OnConflict, OnFailure, State, Unique,
+    Until, When, WorkerId, late_add, rules::End,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -55,16 +55,26 @@ impl PostgresTasks {
         if self.headers.of(queue).is_none() {
             self.store(Mode::Add, queue, &Command::Add(Add::default())).await?;
         }
-        let tasks: Vec<_> = add.tasks.iter().map(StatedTask::of).collect();
-        let tasks = serde_json::to_string(&tasks).map_err(|error| InvalidInput::new(error.to_string()))?;
+        let kinds = list(&add, |task| task.kind.as_str())?;
+        let payloads = list(&add, |task| &task.payload)?;
+        let options = list(&add, options)?;
         let (sequence, late) = (add.sequence.to_string(), (add.age > LATE_ADD).then(|| late_add(add.age)));
-        let arguments = [
-            (Some(queue.as_str()), "text"),
-            (Some(&*tasks), "json"),
-            (Some(&*sequence), "bigint"),
-            (late.as_deref(), "text"),
+        let sql = format!(
+            "SELECT coalesce(json_agg(json_build_object(t.outcome, t.id) ORDER BY t.ordinality), '[]')::text \
+             FROM {}.interval_queue_task_add($1, ARRAY(SELECT json_array_elements_text($2::json)), \
+             ARRAY(SELECT json_array_elements($3::json)), ARRAY(SELECT jsonb_array_elements($4::jsonb)), $5::bigint, $6) AS a, \
+             unnest(a.outcomes, a.stored) WITH ORDINALITY AS t (outcome, id)",
+            quoted(self.schema())
+        );
+        let texts = [
+            Some(queue.as_str()),
+            Some(&*kinds),
+            Some(&*payloads),
+            Some(&*options),
+            Some(&*sequence),
+            late.as_deref(),
         ];
-        let added = self.call(transaction, "interval_queue_task_add_all", &arguments).await?;
+        let added = transaction.call(&sql, &texts).await?;
         serde_json::from_str(&added).map_err(|error| {
             let text = "the functions of stored tasks were replaced";
             StateError::new(StateErrorKind::Foreign, text).with_source(error)
@@ -111,106 +121,87 @@ impl PostgresTasks {
         };
         let (id, token, worker) =
             (completion.id.to_string(), completion.token.to_string(), worker.to_string());
-        let arguments = [
-            (Some(queue.as_str()), "text"),
-            (Some(&*id), "uuid"),
-            (Some(&*token), "text"),
-            (result, "json"),
-            (error.as_deref(), "text"),
-            (Some(&*worker), "uuid"),
-        ];
-        self.call(transaction, "interval_queue_task_complete", &arguments).await?;
+        let sql = format!(
+            "SELECT {}.interval_queue_task_complete($1, $2::uuid, $3, $4::json, $5, $6::uuid)::text",
+            quoted(self.schema())
+        );
+        let texts =
+            [Some(queue.as_str()), Some(&*id), Some(&*token), result, error.as_deref(), Some(&*worker)];
+        transaction.call(&sql, &texts).await?;
         Ok(Completed::new(completion, state))
     }
-
-    /// Arguments are texts with the types that the function takes. Returns its result as text.
-    async fn call(
-        &self,
-        transaction: impl ApplicationTransaction,
-        function: &str,
-        arguments: &[(Option<&str>, &str)],
-    ) -> Result<String, StateError> {
-        let numbered = arguments.iter().zip(1..);
-        let casts: Vec<String> = numbered.map(|((_, of), n)| format!("${n}::text::{of}")).collect();
-        let sql = format!("SELECT {}.{function}({})::text", quoted(self.schema()), casts.join(", "));
-        let texts: Vec<Option<&str>> = arguments.iter().map(|(text, _)| *text).collect();
-        transaction.call(&sql, &texts).await
-    }
 }
 
-/// The argument of `interval_queue_task_add_all`.
-#[derive(Serialize)]
-struct StatedTask<'t> {
-    kind: &'t str,
-    payload: &'t Json,
-    options: Map<String, Value>,
+/// A JSON list with a value for each task.
+fn list<'t, T: Serialize>(add: &'t Add, of: impl FnMut(&'t NewTask) -> T) -> Result<String, InvalidInput> {
+    let list: Vec<T> = add.tasks.iter().map(of).collect();
+    serde_json::to_string(&list).map_err(|error| InvalidInput::new(error.to_string()))
 }
 
-impl<'t> StatedTask<'t> {
-    fn of(task: &'t NewTask) -> Self {
-        let mut options = Map::new();
-        let mut set = |name: &str, value: Value| drop(options.insert(name.to_owned(), value));
-        set("id", json!(task.id));
-        if task.priority != 0 {
-            set("priority", json!(task.priority));
-        }
-        if let Some(key) = &task.key {
-            set("key", json!(key));
-            set("ordered", json!(task.ordered));
-        }
-        if let Some(Unique { name, until }) = &task.unique {
-            set("unique", json!(name));
-            set("unique_until", json!(if *until == Until::Ended { "ended" } else { "leased" }));
-            set("on_conflict", json!(if task.on_conflict == OnConflict::Refuse { "refuse" } else { "keep" }));
-        }
-        match task.not_before {
-            When::After(Micros::ZERO) => {}
-            When::After(delay) => set("delay", json!(interval(delay))),
-            When::At(at) => set("not_before", json!(instant(at))),
-        }
-        match task.deadline {
-            None => {}
-            Some(When::After(left)) => set("deadline", json!(interval(left))),
-            Some(When::At(at)) => set("deadline", json!(instant(at))),
-        }
-        if task.weight != 1 {
-            set("weight", json!(task.weight));
-        }
-        if !task.tags.is_empty() {
-            set("tags", json!(task.tags));
-        }
-        if let Some(trace) = &task.trace {
-            set("trace", json!(trace));
-        }
-        let numbers = [("max_attempts", task.policy.max_attempts), ("max_retries", task.policy.max_retries)];
-        for (name, number) in numbers {
-            number.into_iter().for_each(|number| set(name, json!(number)));
-        }
-        let times = [
-            ("backoff", task.policy.backoff),
-            ("max_backoff", task.policy.max_backoff),
-            ("timeout", task.policy.timeout),
-        ];
-        for (name, time) in times {
-            time.into_iter().for_each(|time| set(name, json!(interval(time))));
-        }
-        if !task.edges.is_empty() {
-            let edges = task.edges.iter().map(|edge| {
-                let on_failure = match edge.on_failure {
-                    OnFailure::Cancel => "cancel",
-                    OnFailure::Run => "run",
-                    OnFailure::Wait => "wait",
-                };
-                let mut stated = json!({"name": edge.up, "on_failure": on_failure});
-                if let Some(name) = &edge.name {
-                    stated["as"] = json!(name);
-                }
-                stated
-            });
-            set("after", edges.collect());
-        }
-        Self { kind: task.kind.as_str(), payload: &task.payload, options }
+/// The options of `add_task`.
+fn options(task: &NewTask) -> Map<String, Value> {
+    let mut options = Map::new();
+    let mut set = |name: &str, value: Value| drop(options.insert(name.to_owned(), value));
+    set("id", json!(task.id));
+    if task.priority != 0 {
+        set("priority", json!(task.priority));
     }
+    if let Some(key) = &task.key {
+        set("key", json!(key));
+        set("ordered", json!(task.ordered));
+    }
+    if let Some(Unique { name, until }) = &task.unique {
+        set("unique", json!(name));
+        set("unique_until", json!(if *until == Until::Ended { "ended" } else { "leased" }));
+        set("on_conflict", json!(if task.on_conflict == OnConflict::Refuse { "refuse" } else { "keep" }));
+    }
+    match task.not_before {
+        When::After(Micros::ZERO) => {}
+        When::After(delay) => set("delay", json!(interval(delay))),
+        When::At(at) => set("not_before", json!(instant(at))),
+    }
+    match task.deadline {
+        None => {}
+        Some(When::After(left)) => set("deadline", json!(interval(left))),
+        Some(When::At(at)) => set("deadline", json!(instant(at))),
+    }
+    if task.weight != 1 {
+        set("weight", json!(task.weight));
+    }
+    if !task.tags.is_empty() {
+        set("tags", json!(task.tags));
+    }
+    if let Some(trace) = &task.trace {
+        set("trace", json!(trace));
+    }
+    let numbers = [("max_attempts", task.policy.max_attempts), ("max_retries", task.policy.max_retries)];
+    for (name, number) in numbers {
+        number.into_iter().for_each(|number| set(name, json!(number)));
+    }
+    let times = [
+        ("backoff", task.policy.backoff),
+        ("max_backoff", task.policy.max_backoff),
+        ("timeout", task.policy.timeout),
+    ];
+    for (name, time) in times {
+        time.into_iter().for_each(|time| set(name, json!(interval(time))));
+    }
+    if !task.edges.is_empty() {
+        let edges = task.edges.iter().map(|edge| {
+            let on_failure = match edge.on_failure {
+                OnFailure::Cancel => "cancel",
+                OnFailure::Run => "run",
+                OnFailure::Wait => "wait",
+            };
+            let mut stated = json!({"name": edge.up, "on_failure": on_failure});
+            if let Some(name) = &edge.name {
+                stated["as"] = json!(name);
+            }
+            stated
+        });
+        set("after", edges.collect());
+    }
+    options
 }
 
 /// In seconds: the number of microseconds may exceed what an `interval` of PostgreSQL 14 reads.

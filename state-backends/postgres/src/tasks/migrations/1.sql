@@ -4,7 +4,10 @@
 CREATE TABLE interval_queue_task_schema (version integer NOT NULL);
 INSERT INTO interval_queue_task_schema VALUES (1);
 
-CREATE FUNCTION interval_queue_task_micros(timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE
+-- # Times in microseconds
+
+-- STABLE, as extract() is: otherwise it would not be inlined.
+CREATE FUNCTION interval_queue_task_micros(timestamptz) RETURNS bigint LANGUAGE sql STABLE
     AS 'SELECT (extract(epoch FROM $1) * 1000000)::bigint';
 
 -- An interval's month has 30 days and its year 365.25, as PostgreSQL counts.
@@ -283,108 +286,33 @@ JOIN interval_queue_task_queue AS q ON q.number = t.queue;
 
 -- # Adding tasks in SQL
 --
--- An application needs only the right to execute functions, because interval_queue_task_add,
--- interval_queue_task_add_all, interval_queue_task_complete and the functions of triggers run with
--- the rights of the owner of the tables. Their search path is fixed and ends with pg_temp, so that
--- no object of the caller replaces one of theirs. They execute no text.
+-- An application needs only the right to execute functions, because these run with the rights of the
+-- owner of the tables: interval_queue_task_add, interval_queue_task_complete and the functions of
+-- triggers. Their search path is fixed and ends with pg_temp, so that no object of the caller
+-- replaces one of theirs. They execute no text.
 
-CREATE FUNCTION interval_queue_task_check(what text, given text, longest integer) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
-DECLARE
-    space text := '[\s\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]';
-    wrong text := CASE
-        WHEN given = '' THEN format('is empty: give it 1 to %s bytes', longest)
-        WHEN octet_length(given) > longest THEN format('of %s bytes is too long: at most %s', octet_length(given), longest)
-        WHEN given ~ '[\u0001-\u001f\u007f-\u009f]' THEN 'has a control character: use printable text'
-        WHEN given ~ ('^' || space) OR given ~ (space || '$') THEN 'begins or ends with white space'
-    END;
-BEGIN
-    IF wrong IS NOT NULL THEN
-        RAISE EXCEPTION '% % %', what, to_json(left(given, 40)), wrong USING ERRCODE = 'invalid_parameter_value';
-    END IF;
+-- Why a text is invalid. NULL: it is valid or not set. STABLE, as format() is: PostgreSQL inlines no
+-- function that is declared more stable than its body.
+CREATE FUNCTION interval_queue_task_text_error(what text, given text, longest integer) RETURNS text LANGUAGE sql STABLE AS $$
+SELECT $1 || ' ' || to_json(left($2, 40)) || ' ' || CASE
+    WHEN $2 = '' THEN format('is empty: give it 1 to %s bytes', $3)
+    WHEN octet_length($2) > $3 THEN format('of %s bytes is too long: at most %s', octet_length($2), $3)
+    WHEN $2 ~ '[\u0001-\u001f\u007f-\u009f]' THEN 'has a control character: use printable text'
+    WHEN $2 ~ '^[\s\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]|[\s\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]$'
+        THEN 'begins or ends with white space'
 END
 $$;
 
--- Types in JSON and in SQL, and the value that an error suggests. The names are the fields of
+-- The options of add_task, as their types in JSON. The names are the fields of
 -- `interval-queue add --flow`.
-CREATE FUNCTION interval_queue_task_options() RETURNS TABLE (name text, json text, sql text, retained text)
-    LANGUAGE sql IMMUTABLE AS $$
-VALUES
-    ('id', 'string', 'uuid', 'a UUID'),
-    ('priority', 'number', 'integer', '-100 to 100'),
-    ('key', 'string', 'text', 'a text'),
-    ('ordered', 'boolean', 'boolean', 'true or false'),
-    ('delay', 'string', 'interval', 'a duration, such as "5 min"'),
-    ('not_before', 'string', 'timestamptz', 'an instant, such as "2030-01-31T12:00:00Z"'),
-    ('deadline', 'string', 'deadline', 'a duration from now, such as "1 h", or an instant, such as "2030-01-31T12:00:00Z"'),
-    ('unique', 'string', 'text', 'a text'),
-    ('unique_until', 'string', 'text', '"ended" or "leased"'),
-    ('on_conflict', 'string', 'text', '"keep" or "refuse"'),
-    ('weight', 'number', 'integer', '1 to 1000'),
-    ('tags', 'array', 'text[]', 'a list of texts'),
-    ('after', 'any', 'after', 'the id of a stored task, {"name": ID, "as": TEXT, "on_failure": TEXT}, or a list of these'),
-    ('max_attempts', 'number', 'integer', '1 to 1000000'),
-    ('max_retries', 'number', 'integer', '0 to 1000000'),
-    ('backoff', 'string', 'interval', 'a duration, such as "10 s"'),
-    ('max_backoff', 'string', 'interval', 'a duration, such as "1 h"'),
-    ('timeout', 'string', 'interval', 'a duration, such as "30 s"'),
-    ('trace', 'string', 'text', 'a W3C traceparent'),
-    ('notify', 'boolean', 'boolean', 'true or false')
-$$;
+CREATE TYPE interval_queue_task_options AS (
+    id text, priority integer, key text, ordered boolean, delay text, not_before text, deadline text, "unique" text,
+    unique_until text, on_conflict text, weight integer, tags text[], after jsonb, max_attempts integer, max_retries integer,
+    backoff text, max_backoff text, timeout text, trace text, notify boolean
+);
 
-CREATE FUNCTION interval_queue_task_casts(given text, type text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
-BEGIN
-    CASE type
-        WHEN 'uuid' THEN PERFORM given::uuid;
-        WHEN 'interval' THEN PERFORM given::interval;
-        WHEN 'timestamptz' THEN PERFORM given::timestamptz;
-        WHEN 'integer' THEN PERFORM given::integer;
-        ELSE NULL;
-    END CASE;
-    RETURN true;
-EXCEPTION
-    WHEN data_exception THEN RETURN false;
-END
-$$;
-
--- NULL: the option is not set.
-CREATE FUNCTION interval_queue_task_check_options(options jsonb) RETURNS void LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    given record;
-    known record;
-    is_right boolean;
-BEGIN
-    IF jsonb_typeof(options) IS DISTINCT FROM 'object' THEN
-        RAISE EXCEPTION 'options %: give an object, such as {"key": "customer-7", "delay": "5 min"}', left(options::text, 60)
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    FOR given IN SELECT o.key AS name, o.value FROM jsonb_each(options) AS o LOOP
-        SELECT * INTO known FROM interval_queue_task_options() AS o WHERE o.name = given.name;
-        IF NOT FOUND THEN
-            RAISE EXCEPTION 'unknown option %: the options are %', to_json(left(given.name, 40)),
-                (SELECT string_agg(o.name, ', ') FROM interval_queue_task_options() AS o)
-                USING ERRCODE = 'invalid_parameter_value';
-        END IF;
-        CONTINUE WHEN given.value = 'null';
-        is_right := known.json IN (jsonb_typeof(given.value), 'any') AND CASE known.sql
-            WHEN 'deadline' THEN interval_queue_task_casts(
-                given.value #>> '{}', CASE WHEN given.value #>> '{}' ~ '^\s*\d{4}-' THEN 'timestamptz' ELSE 'interval' END)
-            WHEN 'text[]' THEN NOT EXISTS (
-                SELECT FROM jsonb_array_elements(given.value) AS one WHERE jsonb_typeof(one) <> 'string')
-            WHEN 'after' THEN NOT EXISTS (
-                SELECT FROM interval_queue_task_after(given.value) AS edge
-                WHERE edge.up IS NULL OR NOT interval_queue_task_casts(edge.up, 'uuid'))
-            ELSE interval_queue_task_casts(given.value #>> '{}', known.sql)
-        END;
-        IF NOT is_right THEN
-            RAISE EXCEPTION 'option % %: give %', given.name, left(given.value::text, 60), known.retained
-                USING ERRCODE = 'invalid_parameter_value';
-        END IF;
-    END LOOP;
-END
-$$;
-
--- `up` is NULL in an invalid edge.
-CREATE FUNCTION interval_queue_task_after(after jsonb) RETURNS TABLE (up text, input text, on_failure text)
+-- The edges of the option `after`. `up` is NULL in an invalid edge.
+CREATE FUNCTION interval_queue_task_after(after jsonb) RETURNS TABLE (up text, input text, on_failure text, number bigint)
     LANGUAGE sql IMMUTABLE AS $$
 SELECT
     CASE
@@ -394,305 +322,356 @@ SELECT
         THEN one ->> 'name'
     END,
     CASE WHEN jsonb_typeof(one) = 'object' THEN one ->> 'as' END,
-    CASE WHEN jsonb_typeof(one) = 'object' THEN coalesce(one ->> 'on_failure', 'cancel') ELSE 'cancel' END
-FROM jsonb_array_elements(CASE jsonb_typeof(after) WHEN 'array' THEN after ELSE jsonb_build_array(after) END) AS one
+    CASE WHEN jsonb_typeof(one) = 'object' THEN coalesce(one ->> 'on_failure', 'cancel') ELSE 'cancel' END,
+    number
+FROM jsonb_array_elements(CASE jsonb_typeof(after) WHEN 'array' THEN after ELSE jsonb_build_array(after) END)
+    WITH ORDINALITY AS e (one, number)
 $$;
 
--- Adds a task within the calling transaction. `place` orders tasks that are added at the same
--- instant. `late`: NULL, or why a task that is not stored is rejected. The outcome is "new",
--- "again" if the task was added before, or "kept" if the stored task has its unique name.
-CREATE FUNCTION interval_queue_task_add(
-    queue text, kind text, payload json, options jsonb, place bigint, late text, OUT stored uuid, OUT outcome text
-) LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
-#variable_conflict use_column
-<<task>>
+-- Why options are invalid. NULL: they are valid. Empty: an option is unknown or has a wrong type. A
+-- text that cannot be cast raises an error.
+CREATE FUNCTION interval_queue_task_options_error(o interval_queue_task_options, options jsonb) RETURNS text LANGUAGE plpgsql STABLE AS $$
 DECLARE
     ten_years CONSTANT bigint := 10::bigint * 366 * 86400 * 1000000;
-    queue CONSTANT text := $1;
-    kind CONSTANT text := $2;
-    -- White space around the value is no part of it.
-    payload CONSTANT json := btrim($3::text, E' \t\r\n')::json;
-    id uuid;
-    priority integer;
-    key text;
-    ordered boolean;
-    delay interval;
-    not_before timestamptz;
-    -- Counts from the time of adding.
-    time_left interval;
-    deadline timestamptz;
-    unique_name text;
-    unique_until text;
-    on_conflict text;
-    weight integer;
-    tags text[];
-    after uuid[];
-    inputs text[];
-    on_failures text[];
-    max_attempts integer;
-    max_retries integer;
-    backoff interval;
-    max_backoff interval;
-    timeout interval;
-    trace text;
     wrong text;
-    tag text;
-    input text;
-    q interval_queue_task_queue;
-    holder record;
-    now bigint;
-    starts bigint := 0;
-    added bigint;
-    policy json;
-    state text := 'added';
-    tries integer := 0;
 BEGIN
-    PERFORM interval_queue_task_check_options($4);
-    task.id := ($4 ->> 'id')::uuid;
-    task.priority := coalesce(($4 ->> 'priority')::integer, 0);
-    task.key := $4 ->> 'key';
-    task.ordered := coalesce(($4 ->> 'ordered')::boolean, false);
-    task.delay := ($4 ->> 'delay')::interval;
-    task.not_before := ($4 ->> 'not_before')::timestamptz;
-    IF $4 ->> 'deadline' ~ '^\s*\d{4}-' THEN
-        task.deadline := ($4 ->> 'deadline')::timestamptz;
-    ELSE
-        task.time_left := ($4 ->> 'deadline')::interval;
+    IF (
+        to_jsonb(o) @> options AND (o.id IS NULL OR o.id::uuid IS NOT NULL)
+        AND (o.tags IS NULL OR NOT options @? '$.tags[*].type() ? (@ != "string")')
+    ) IS NOT TRUE THEN
+        RETURN '';
+    ELSIF options - 'id' = '{}' THEN
+        -- Without the checks below, which take longer than all else of a plain task.
+        RETURN NULL;
     END IF;
-    task.unique_name := $4 ->> 'unique';
-    task.unique_until := coalesce($4 ->> 'unique_until', 'ended');
-    task.on_conflict := coalesce($4 ->> 'on_conflict', 'keep');
-    task.weight := coalesce(($4 ->> 'weight')::integer, 1);
-    IF jsonb_typeof($4 -> 'tags') = 'array' THEN
-        task.tags := ARRAY(SELECT jsonb_array_elements_text($4 -> 'tags'));
+    wrong := coalesce(
+        interval_queue_task_text_error('key', o.key, 200), interval_queue_task_text_error('unique name', o.unique, 200)
+    );
+    IF o.tags IS NOT NULL THEN
+        wrong := coalesce(wrong, (SELECT min(interval_queue_task_text_error('tag', tag, 100)) FROM unnest(o.tags) AS tag));
     END IF;
-    IF jsonb_typeof($4 -> 'after') <> 'null' THEN
-        SELECT array_agg(edge.up::uuid), array_agg(edge.input), array_agg(edge.on_failure)
-        INTO task.after, task.inputs, task.on_failures FROM interval_queue_task_after($4 -> 'after') AS edge;
+    IF o.after IS NOT NULL THEN
+        SELECT coalesce(wrong, CASE
+            WHEN bool_or(edge.up::uuid IS NULL) THEN ''
+            WHEN min(interval_queue_task_text_error('input', edge.input, 200)) <> '' THEN
+                min(interval_queue_task_text_error('input', edge.input, 200))
+            WHEN count(*) > 10000 THEN format('%s upstreams: name at most 10000', count(*))
+            WHEN bool_or(edge.up::uuid = o.id::uuid) THEN format('task %s waits for itself: name earlier tasks', o.id)
+            WHEN count(*) > count(DISTINCT edge.up::uuid) THEN 'option after names an upstream twice: name each once'
+            ELSE 'on_failure '
+                || min(to_json(edge.on_failure)::text) FILTER (WHERE edge.on_failure NOT IN ('cancel', 'run', 'wait'))
+                || ': take cancel, run or wait'
+        END) INTO wrong FROM interval_queue_task_after(o.after) AS edge;
     END IF;
-    task.max_attempts := ($4 ->> 'max_attempts')::integer;
-    task.max_retries := ($4 ->> 'max_retries')::integer;
-    task.backoff := ($4 ->> 'backoff')::interval;
-    task.max_backoff := ($4 ->> 'max_backoff')::interval;
-    task.timeout := ($4 ->> 'timeout')::interval;
-    task.trace := $4 ->> 'trace';
-    IF octet_length(task.queue) > 200 OR task.queue IS NULL THEN
-        RAISE EXCEPTION 'queue of % bytes: give a name of 1 to 200', coalesce(octet_length(task.queue), 0)
+    RETURN coalesce(wrong, CASE
+        WHEN o.priority NOT BETWEEN -100 AND 100 THEN format('priority %s: give -100 to 100', o.priority)
+        WHEN o.trace !~ '^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$' THEN
+            format('trace %s is no traceparent: an example is 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
+                to_json(left(o.trace, 80)))
+        WHEN o.weight NOT BETWEEN 1 AND 1000 THEN format('weight %s: give 1 to 1000 slots', o.weight)
+        WHEN o.ordered AND o.key IS NULL THEN 'an ordered task needs a key: tasks of one key run in order'
+        WHEN cardinality(o.tags) > 32 THEN format('%s tags: give at most 32', cardinality(o.tags))
+        WHEN o.unique_until NOT IN ('ended', 'leased') THEN
+            format('unique_until %s: take ended or leased', to_json(o.unique_until))
+        WHEN o.on_conflict = 'replace' THEN
+            'on_conflict "replace" would wait for workers: take keep or refuse in SQL, or add the task by a program'
+        WHEN o.on_conflict NOT IN ('keep', 'refuse') THEN
+            format('on_conflict %s: take keep or refuse', to_json(o.on_conflict))
+        WHEN o.delay IS NOT NULL AND o.not_before IS NOT NULL THEN 'delay and not_before: give one of them'
+        WHEN interval_queue_task_micros(o.delay::interval) NOT BETWEEN 0 AND ten_years THEN
+            format('delay %s: give at most ten years', o.delay::interval)
+        WHEN o.not_before::timestamptz < 'epoch' OR o.not_before::timestamptz >= '2200-01-01' THEN
+            format('not_before %s: give an instant from 1970 to 2199', o.not_before::timestamptz)
+        WHEN o.deadline ~ '^\s*\d{4}-' AND (o.deadline::timestamptz < 'epoch' OR o.deadline::timestamptz >= '2200-01-01') THEN
+            format('deadline %s: give an instant from 1970 to 2199', o.deadline::timestamptz)
+        WHEN o.deadline !~ '^\s*\d{4}-'
+            AND interval_queue_task_micros(o.deadline::interval) NOT BETWEEN 0 AND ten_years THEN
+            format('deadline %s: give at most ten years', o.deadline::interval)
+        WHEN o.max_attempts NOT BETWEEN 1 AND 1000000 THEN
+            format('max attempts %s: give 1 to 1000000; 1 runs it at most once', o.max_attempts)
+        WHEN o.max_retries NOT BETWEEN 0 AND 1000000 THEN
+            format('max retries %s: give 0 to 1000000', o.max_retries)
+        WHEN interval_queue_task_micros(o.timeout::interval) <= 0 THEN 'timeout 0: give the run some time, or no time-out'
+        WHEN interval_queue_task_micros(o.backoff::interval) < 0
+            OR interval_queue_task_micros(o.backoff::interval)
+                > coalesce(interval_queue_task_micros(o.max_backoff::interval), ten_years)
+            OR interval_queue_task_micros(o.max_backoff::interval) NOT BETWEEN 0 AND ten_years THEN
+            format('backoff %s up to %s: the first wait is at most the longest, and that at most ten years',
+                coalesce(o.backoff::interval, '0 s'), coalesce(o.max_backoff::interval, '10 years'))
+    END);
+END
+$$;
+
+-- Raises an error that names the unknown option, or the option of a wrong type and what to give.
+CREATE FUNCTION interval_queue_task_check_options(options jsonb) RETURNS void LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    given record;
+    one jsonb;
+    wrong text;
+    known CONSTANT jsonb := '{
+        "id": "a UUID", "priority": "-100 to 100", "key": "a text", "ordered": "true or false",
+        "delay": "a duration, such as \"5 min\"", "not_before": "an instant, such as \"2030-01-31T12:00:00Z\"",
+        "deadline": "a duration from now, such as \"1 h\", or an instant, such as \"2030-01-31T12:00:00Z\"",
+        "unique": "a text", "unique_until": "\"ended\" or \"leased\"", "on_conflict": "\"keep\" or \"refuse\"",
+        "weight": "1 to 1000", "tags": "a list of texts",
+        "after": "the id of a stored task, {\"name\": ID, \"as\": TEXT, \"on_failure\": TEXT}, or a list of these",
+        "max_attempts": "1 to 1000000", "max_retries": "0 to 1000000", "backoff": "a duration, such as \"10 s\"",
+        "max_backoff": "a duration, such as \"1 h\"", "timeout": "a duration, such as \"30 s\"",
+        "trace": "a W3C traceparent", "notify": "true or false"
+    }';
+BEGIN
+    IF jsonb_typeof(options) IS DISTINCT FROM 'object' THEN
+        RAISE EXCEPTION 'options %: give an object, such as {"key": "customer-7", "delay": "5 min"}', left(options::text, 60)
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    PERFORM interval_queue_task_check('queue', task.queue, 200);
-    PERFORM interval_queue_task_check('kind', coalesce(task.kind, ''), 200);
-    PERFORM interval_queue_task_check('key', task.key, 200);
-    PERFORM interval_queue_task_check('unique name', task.unique_name, 200);
-    FOREACH tag IN ARRAY coalesce(task.tags, '{}') LOOP
-        PERFORM interval_queue_task_check('tag', tag, 100);
+    FOR given IN SELECT o.key AS name, o.value FROM jsonb_each(options) AS o LOOP
+        IF NOT known ? given.name THEN
+            RAISE EXCEPTION 'unknown option %: the options are %', to_json(left(given.name, 40)), (
+                SELECT string_agg(attname, ', ' ORDER BY attnum) FROM pg_attribute
+                WHERE attrelid = 'interval_queue_task_options'::regclass
+            ) USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        BEGIN
+            one := jsonb_build_object(given.name, given.value);
+            wrong := interval_queue_task_options_error(jsonb_populate_record(NULL::interval_queue_task_options, one), one);
+        EXCEPTION
+            WHEN data_exception THEN wrong := '';
+        END;
+        IF wrong = '' THEN
+            RAISE EXCEPTION 'option % %: give %', given.name, left(given.value::text, 60), known ->> given.name
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
     END LOOP;
-    FOREACH input IN ARRAY coalesce(task.inputs, '{}') LOOP
-        PERFORM interval_queue_task_check('input', input, 200);
-    END LOOP;
-    wrong := CASE
-        WHEN task.payload IS NULL THEN 'payload NULL: give JSON, such as null'
-        WHEN task.priority NOT BETWEEN -100 AND 100 THEN
-            format('priority %s: give -100 to 100', task.priority)
-        WHEN task.trace !~ '^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$' THEN
-            format('trace %s is no traceparent: an example is 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
-                to_json(left(task.trace, 80)))
-        WHEN task.weight NOT BETWEEN 1 AND 1000 THEN
-            format('weight %s: give 1 to 1000 slots', task.weight)
-        WHEN task.ordered AND task.key IS NULL THEN
-            'an ordered task needs a key: tasks of one key run in order'
-        WHEN cardinality(task.tags) > 32 THEN format('%s tags: give at most 32', cardinality(task.tags))
-        WHEN cardinality(task.after) > 10000 THEN
-            format('%s upstreams: name at most 10000', cardinality(task.after))
-        WHEN task.id = ANY (task.after) THEN format('task %s waits for itself: name earlier tasks', task.id)
-        WHEN (SELECT count(*) <> count(DISTINCT up) FROM unnest(task.after) AS up) THEN
-            'option after names an upstream twice: name each once'
-        WHEN NOT task.on_failures <@ ARRAY['cancel', 'run', 'wait'] THEN
-            'on_failure ' || (
-                SELECT to_json(given)::text FROM unnest(task.on_failures) AS given
-                WHERE given NOT IN ('cancel', 'run', 'wait') LIMIT 1
-            ) || ': take cancel, run or wait'
-        WHEN task.unique_until NOT IN ('ended', 'leased') THEN
-            format('unique_until %s: take ended or leased', to_json(task.unique_until))
-        WHEN task.on_conflict = 'replace' THEN
-            'on_conflict "replace" would wait for workers: take keep or refuse in SQL, or add the task by a program'
-        WHEN task.on_conflict NOT IN ('keep', 'refuse') THEN
-            format('on_conflict %s: take keep or refuse', to_json(task.on_conflict))
-        WHEN task.delay IS NOT NULL AND task.not_before IS NOT NULL THEN 'delay and not_before: give one of them'
-        WHEN interval_queue_task_micros(task.delay) NOT BETWEEN 0 AND ten_years THEN format('delay %s: give at most ten years', task.delay)
-        WHEN task.not_before < 'epoch' OR task.not_before >= '2200-01-01' THEN
-            format('not_before %s: give an instant from 1970 to 2199', task.not_before)
-        WHEN interval_queue_task_micros(task.time_left) NOT BETWEEN 0 AND ten_years THEN
-            format('deadline %s: give at most ten years', task.time_left)
-        WHEN task.deadline < 'epoch' OR task.deadline >= '2200-01-01' THEN
-            format('deadline %s: give an instant from 1970 to 2199', task.deadline)
-        WHEN task.max_attempts NOT BETWEEN 1 AND 1000000 THEN
-            format('max attempts %s: give 1 to 1000000; 1 runs it at most once', task.max_attempts)
-        WHEN task.max_retries NOT BETWEEN 0 AND 1000000 THEN
-            format('max retries %s: give 0 to 1000000', task.max_retries)
-        WHEN interval_queue_task_micros(task.timeout) <= 0 THEN 'timeout 0: give the run some time, or no time-out'
-        WHEN interval_queue_task_micros(task.backoff) < 0
-            OR interval_queue_task_micros(task.backoff) > coalesce(interval_queue_task_micros(task.max_backoff), ten_years)
-            OR interval_queue_task_micros(task.max_backoff) NOT BETWEEN 0 AND ten_years THEN
-            format('backoff %s up to %s: the first wait is at most the longest, and that at most ten years',
-                coalesce(task.backoff, '0 s'), coalesce(task.max_backoff, '10 years'))
+END
+$$;
+
+-- Adds tasks to a queue within the calling transaction. `first_place` orders tasks that are added at
+-- the same instant. `late`: NULL, or why a task that is not stored is rejected. An outcome is "new",
+-- "again" if the task was added before, or "kept" if the stored task has its unique name. An edge to
+-- a task that its unique name keeps out leads to the task with the name. The plans are the same for
+-- any number of tasks, and read no table of tasks as a whole while it is small.
+CREATE FUNCTION interval_queue_task_add(
+    queue text, kinds text[], payloads json[], options jsonb[], first_place bigint, late text,
+    OUT stored uuid[], OUT outcomes text[]
+) LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    q interval_queue_task_queue;
+    max_payload bigint;
+    given interval_queue_task_options[];
+    o interval_queue_task_options;
+    notifies boolean := false;
+    -- Whether a task has the option `after`.
+    waits boolean := false;
+    wrong text;
+    code text := 'invalid_parameter_value';
+    now bigint;
+    added bigint;
+    tries integer := 0;
+    new record;
+    place bigint;
+    -- The ids of tasks that their unique names keep out.
+    kept uuid[];
+    -- Number of tasks before the first wrong one.
+    checked integer := cardinality(kinds);
+    holder record;
+    missing record;
+BEGIN
+    SELECT * INTO q FROM interval_queue_task_queue WHERE name = $1;
+    IF NOT FOUND THEN
+        wrong := CASE
+            WHEN octet_length($1) <= 200 THEN interval_queue_task_text_error('queue', $1, 200)
+            ELSE format('queue of %s bytes: give a name of 1 to 200', coalesce(octet_length($1), 0))
+        END;
+        IF wrong IS NOT NULL THEN
+            RAISE EXCEPTION '%', wrong USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        now := interval_queue_task_now();
+        INSERT INTO interval_queue_task_queue (name, settings, paused, incarnation, lease_clock, seen, latest, maintenance_due)
+        VALUES ($1, '{}', false, now, 0, now, now, false) ON CONFLICT DO NOTHING;
+        SELECT * INTO STRICT q FROM interval_queue_task_queue WHERE name = $1;
+    END IF;
+    outcomes := array_fill(NULL::text, ARRAY[cardinality(kinds)]);
+    BEGIN
+        FOR n IN 1 .. cardinality(kinds) LOOP
+            o := jsonb_populate_record(NULL::interval_queue_task_options, options[n]);
+            wrong := coalesce(
+                interval_queue_task_options_error(o, options[n]), interval_queue_task_text_error('kind', coalesce(kinds[n], ''), 200),
+                CASE WHEN payloads[n] IS NULL THEN 'payload NULL: give JSON, such as null' END
+            );
+            EXIT WHEN wrong IS NOT NULL;
+            given[n] := o;
+            IF o.id IS NULL THEN
+                -- Version 7: the time in milliseconds, and the rest at random.
+                stored[n] := encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) PLACING
+                    substring(int8send(interval_queue_task_now() / 1000) FROM 3) FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid;
+            ELSE
+                stored[n] := o.id::uuid;
+            END IF;
+            notifies := notifies OR o.notify IS NOT FALSE;
+            waits := waits OR o.after IS NOT NULL;
+        END LOOP;
+        IF wrong = '' THEN
+            RAISE data_exception;
+        END IF;
+    EXCEPTION
+        WHEN data_exception THEN
+            PERFORM interval_queue_task_check_options(o) FROM unnest(options) AS o;
+            RAISE;
     END;
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION '%', wrong USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- Absent options are those of the queue.
-    policy := nullif(json_strip_nulls(json_build_object(
-        'max_attempts', task.max_attempts, 'max_retries', task.max_retries,
-        'backoff', interval_queue_task_micros(task.backoff), 'max_backoff', interval_queue_task_micros(task.max_backoff),
-        'timeout', interval_queue_task_micros(task.timeout)
-    ))::text, '{}')::json;
-    IF task.id IS NULL THEN
-        -- Version 7: the time in milliseconds, and the rest at random.
-        task.id := encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) PLACING
-            substring(int8send(interval_queue_task_now() / 1000) FROM 3) FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid;
-    END IF;
-
-    SELECT * INTO q FROM interval_queue_task_queue WHERE name = task.queue;
-    IF NOT FOUND THEN
-        now := interval_queue_task_now();
-        INSERT INTO interval_queue_task_queue (name, settings, paused, incarnation, lease_clock, seen, latest, maintenance_due)
-        VALUES (task.queue, '{}', false, now, 0, now, now, false) ON CONFLICT DO NOTHING;
-        SELECT * INTO STRICT q FROM interval_queue_task_queue WHERE name = task.queue;
-    END IF;
-    IF octet_length(task.payload::text) > coalesce((q.settings ->> 'max_payload')::bigint, 1048576) THEN
-        RAISE EXCEPTION 'the payload of task % has % bytes: this queue stores at most %, so store what is large elsewhere and add where it is',
-            task.id, octet_length(task.payload::text), coalesce((q.settings ->> 'max_payload')::bigint, 1048576)
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
+    max_payload := coalesce((q.settings ->> 'max_payload')::bigint, 1048576);
+    now := interval_queue_task_now();
+    added := greatest(now, q.latest);
     LOOP
-        PERFORM FROM interval_queue_task AS t WHERE t.queue = q.number AND t.id = task.id;
-        IF FOUND THEN
-            stored := task.id;
-            outcome := 'again';
-            RETURN;
-        ELSIF late IS NOT NULL THEN
-            RAISE EXCEPTION 'task % %', task.id, late USING ERRCODE = 'unique_violation';
-        END IF;
-        IF task.unique_name IS NOT NULL THEN
-            SELECT t.id, t.state INTO holder FROM interval_queue_task AS t
-            WHERE t.queue = q.number AND t.unique_name = task.unique_name AND t.holds_name;
-            IF FOUND AND task.on_conflict = 'refuse' THEN
-                RAISE EXCEPTION 'task % has the unique name % and is in state %: nothing was added; wait until it has ended, cancel it, or keep or replace it',
-                    holder.id, to_json(task.unique_name), holder.state USING ERRCODE = 'unique_violation';
-            ELSIF FOUND THEN
-                stored := holder.id;
-                outcome := 'kept';
-                RETURN;
-            END IF;
-        END IF;
-        -- An upstream cannot be deleted until this is committed.
-        IF task.after IS NOT NULL THEN
-            SELECT up INTO holder FROM unnest(task.after) AS up WHERE up <> ALL (ARRAY(
-                SELECT t.id FROM interval_queue_task AS t
-                WHERE t.queue = q.number AND t.id = ANY (task.after) AND t.state <> 'purged' FOR KEY SHARE
-            )) LIMIT 1;
-            IF FOUND THEN
-                RAISE EXCEPTION 'task % waits for %, which is not stored here: name an earlier task of the batch, or one that is there',
-                    task.id, holder.up USING ERRCODE = 'foreign_key_violation';
-            END IF;
-        END IF;
-        now := interval_queue_task_now();
-        added := greatest(now, q.latest);
-        IF interval_queue_task_micros(task.delay) > 0 THEN
-            starts := now + interval_queue_task_micros(task.delay);
-        ELSIF task.not_before IS NOT NULL THEN
-            starts := interval_queue_task_micros(task.not_before);
-        END IF;
-        IF coalesce(cardinality(task.after), 0) = 0 AND starts > now THEN
-            state := 'scheduled';
-        ELSIF coalesce(cardinality(task.after), 0) = 0 AND task.key IS NULL THEN
-            state := 'ready';
-        END IF;
-        INSERT INTO interval_queue_task (
-            queue, id, state, kind, priority, due, added, position, not_before, key, ordered, unique_name, unique_until,
-            holds_name, weight, tags, deadline, policy, has_edges, trace, payload
-        ) VALUES (
-            q.number, task.id, state, task.kind, task.priority,
-            greatest(added, starts) - task.priority * coalesce((q.settings ->> 'ageing')::bigint, 86400000000),
-            added, place, starts, task.key, task.ordered, task.unique_name,
-            CASE WHEN task.unique_name IS NOT NULL THEN task.unique_until END, task.unique_name IS NOT NULL,
-            task.weight, CASE WHEN cardinality(task.tags) > 0 THEN to_jsonb(task.tags) END,
-            coalesce(interval_queue_task_micros(task.deadline), now + interval_queue_task_micros(task.time_left)), policy, coalesce(cardinality(task.after), 0) > 0, task.trace,
-            task.payload
-        ) ON CONFLICT DO NOTHING;
-        EXIT WHEN FOUND;
-        -- Another transaction added it, or a task with its name, first.
-        tries := tries + 1;
-        IF tries > 5 THEN
-            RAISE EXCEPTION 'others add tasks with the unique name % all the time: try again', to_json(task.unique_name)
-                USING ERRCODE = 'serialization_failure';
-        END IF;
-    END LOOP;
-    IF task.after IS NOT NULL THEN
-        INSERT INTO interval_queue_task_edge (queue, up, down, name, on_failure, state, generation)
-        SELECT q.number, edge.up, task.id, edge.input, edge.on_failure, 'new', 0
-        FROM unnest(task.after, task.inputs, task.on_failures) AS edge (up, input, on_failure);
-    END IF;
-    INSERT INTO interval_queue_task_counted (queue, kinds, counted, more)
-    VALUES (
-        -- Cell 66 counts added tasks.
-        q.number, ARRAY[task.kind, task.kind, task.kind],
-        ARRAY[state, 'ever_added', format('took %s 66', now / 3600000000)], ARRAY[1, 1, 1]
-    );
-    IF interval_queue_task_is_followed(q.followed, now) THEN
-        INSERT INTO interval_queue_task_event_late (queue, at, event) VALUES (
-            q.number, now, json_build_object(
-                'at', now, 'task', task.id, 'kind', task.kind, 'to', state, 'attempt', 0
+        -- The lookups wait for no transaction that changes a stored task. The unique indexes keep out
+        -- tasks that are twice in the batch, whose name an earlier one has, or that others add.
+        FOR new IN WITH new AS (
+            INSERT INTO interval_queue_task (
+                queue, id, state, kind, priority, due, added, position, not_before, key, ordered, unique_name, unique_until,
+                holds_name, weight, tags, deadline, policy, has_edges, trace, payload
             )
-        );
-    END IF;
-    IF coalesce(($4 ->> 'notify')::boolean, true) THEN
-        PERFORM pg_notify(('tasks ' || current_schema())::name::text, task.queue);
-    END IF;
-    stored := task.id;
-    outcome := 'new';
-END
-$$;
-
--- A list of objects with id, kind, payload and options. Returns a list of {OUTCOME: ID}. An edge to
--- a task that its unique name keeps out leads to the task with the name.
-CREATE FUNCTION interval_queue_task_add_all(queue text, tasks json, first_place bigint, late text) RETURNS json LANGUAGE plpgsql
-    SECURITY DEFINER SET search_path FROM CURRENT AS $$
-DECLARE
-    task record;
-    options jsonb;
-    added record;
-    kept_out uuid[] := '{}';
-    holders uuid[] := '{}';
-    outcomes json[] := '{}';
-BEGIN
-    FOR task IN SELECT t.value, t.ordinality FROM json_array_elements(tasks) WITH ORDINALITY AS t LOOP
-        options := task.value -> 'options';
-        IF kept_out <> '{}' AND options ? 'after' THEN
-            SELECT jsonb_set(options, '{after}', jsonb_agg(up.edge ORDER BY up.number)) INTO options FROM (
-                SELECT DISTINCT ON (name.id) one.edge || jsonb_build_object('name', name.id) AS edge, one.number
-                FROM jsonb_array_elements(options -> 'after') WITH ORDINALITY AS one (edge, number)
-                CROSS JOIN LATERAL coalesce(
-                    holders[array_position(kept_out, (one.edge ->> 'name')::uuid)], (one.edge ->> 'name')::uuid
-                ) AS name (id)
-                ORDER BY name.id, one.number
-            ) AS up;
-        END IF;
-        SELECT * INTO added FROM interval_queue_task_add(
-            queue, task.value ->> 'kind', task.value -> 'payload', options, first_place + task.ordinality - 1, late
-        );
-        IF added.outcome = 'kept' THEN
-            kept_out := kept_out || (options ->> 'id')::uuid;
-            holders := holders || added.stored;
-        END IF;
-        outcomes := outcomes || json_build_object(added.outcome, added.stored);
+            SELECT
+                q.number, t.task_id,
+                CASE
+                    WHEN has_edges THEN 'added' WHEN starts > now THEN 'scheduled' WHEN t.key IS NULL THEN 'ready' ELSE 'added'
+                END,
+                t.kind, coalesce(t.priority, 0),
+                greatest(added, starts) - coalesce(t.priority, 0) * coalesce((q.settings ->> 'ageing')::bigint, 86400000000),
+                added, first_place + t.ordinality - 1, starts, t.key, coalesce(t.ordered, false), t.unique,
+                CASE WHEN t.unique IS NOT NULL THEN coalesce(t.unique_until, 'ended') END, t.unique IS NOT NULL,
+                coalesce(t.weight, 1), CASE WHEN t.tags <> '{}' THEN to_jsonb(t.tags) END,
+                CASE
+                    WHEN t.deadline ~ '^\s*\d{4}-' THEN interval_queue_task_micros(t.deadline::timestamptz)
+                    ELSE now + interval_queue_task_micros(t.deadline::interval)
+                END,
+                -- Absent options are those of the queue.
+                CASE WHEN num_nonnulls(t.max_attempts, t.max_retries, t.backoff, t.max_backoff, t.timeout) > 0 THEN
+                    json_strip_nulls(json_build_object(
+                        'max_attempts', t.max_attempts, 'max_retries', t.max_retries,
+                        'backoff', interval_queue_task_micros(t.backoff::interval),
+                        'max_backoff', interval_queue_task_micros(t.max_backoff::interval),
+                        'timeout', interval_queue_task_micros(t.timeout::interval)
+                    ))
+                END,
+                has_edges, t.trace, t.payload
+            FROM unnest(outcomes, stored, kinds, payloads, given) WITH ORDINALITY AS t (outcome, task_id, kind, payload)
+            CROSS JOIN LATERAL (SELECT
+                coalesce(t.after <> '[]', false) AS has_edges,
+                CASE
+                    WHEN interval_queue_task_micros(t.delay::interval) > 0
+                    THEN now + interval_queue_task_micros(t.delay::interval)
+                    ELSE coalesce(interval_queue_task_micros(t.not_before::timestamptz), 0)
+                END AS starts
+            ) AS x
+            WHERE t.outcome IS NULL AND late IS NULL AND octet_length(t.payload::text) <= max_payload
+                AND (SELECT s.id FROM interval_queue_task AS s WHERE s.queue = q.number AND s.id = t.task_id) IS NULL
+                AND (t.unique IS NULL OR (
+                    SELECT s.id FROM interval_queue_task AS s
+                    WHERE s.queue = q.number AND s.unique_name = t.unique AND s.holds_name
+                ) IS NULL)
+            ORDER BY t.ordinality
+            ON CONFLICT DO NOTHING RETURNING id, kind, state, position - first_place + 1 AS n
+        ), counted AS (
+            INSERT INTO interval_queue_task_counted (queue, kinds, counted, more)
+            SELECT q.number, array_agg(c.kind), array_agg(c.counted), array_agg(c.more) FROM (
+                SELECT new.kind, c.counted, count(*) AS more FROM new
+                -- Cell 66 counts the added tasks of an hour.
+                CROSS JOIN LATERAL (VALUES (new.state), ('ever_added'), (format('took %s 66', now / 3600000000))) AS c (counted)
+                GROUP BY new.kind, c.counted
+            ) AS c HAVING count(*) > 0
+        ), noted AS (
+            INSERT INTO interval_queue_task_event_late (queue, at, event)
+            SELECT q.number, now, json_build_object('at', now, 'task', id, 'kind', kind, 'to', state, 'attempt', 0)
+            FROM new WHERE interval_queue_task_is_followed(q.followed, now)
+        )
+        SELECT n FROM new LOOP
+            outcomes[new.n] := 'new';
+        END LOOP;
+        FOR n IN 1 .. cardinality(kinds) LOOP
+            CONTINUE WHEN outcomes[n] IS NOT NULL;
+            SELECT t.position - first_place + 1 INTO place FROM interval_queue_task AS t
+            WHERE t.queue = q.number AND t.id = stored[n];
+            IF octet_length(payloads[n]::text) > max_payload THEN
+                wrong := format('the payload of task %s has %s bytes: this queue stores at most %s, so store what is large elsewhere and add where it is',
+                    stored[n], octet_length(payloads[n]::text), max_payload);
+            ELSIF FOUND AND (
+                -- A later task of the batch may have the id.
+                place BETWEEN n AND cardinality(stored) AND outcomes[place] = 'new' AND stored[place] = stored[n]
+            ) IS NOT TRUE THEN
+                outcomes[n] := 'again';
+            ELSIF late IS NOT NULL THEN
+                wrong := format('task %s %s', stored[n], late);
+                code := 'unique_violation';
+            ELSE
+                SELECT t.id, t.state INTO holder FROM interval_queue_task AS t
+                WHERE t.queue = q.number AND t.unique_name = (given[n]).unique AND t.holds_name;
+                IF FOUND AND (given[n]).on_conflict = 'refuse' THEN
+                    wrong := format('task %s has the unique name %s and is in state %s: nothing was added; wait until it has ended, cancel it, or keep or replace it',
+                        holder.id, to_json((given[n]).unique), holder.state);
+                    code := 'unique_violation';
+                ELSIF FOUND THEN
+                    outcomes[n] := 'kept';
+                    kept[n] := stored[n];
+                    stored[n] := holder.id;
+                ELSIF tries = 5 THEN
+                    wrong := format('others add tasks with the unique name %s all the time: try again', to_json((given[n]).unique));
+                    code := 'serialization_failure';
+                END IF;
+            END IF;
+            IF wrong IS NOT NULL THEN
+                checked := n - 1;
+                EXIT;
+            END IF;
+        END LOOP;
+        EXIT WHEN wrong IS NOT NULL OR array_position(outcomes, NULL) IS NULL;
+        -- Another transaction was first, and what it added is gone already.
+        tries := tries + 1;
     END LOOP;
-    RETURN to_json(outcomes);
+    IF waits THEN
+        WITH edge AS MATERIALIZED (
+            SELECT t.ordinality AS n, t.task_id AS id, e.input, e.on_failure, e.number, CASE
+                WHEN array_position(kept, e.up::uuid) < t.ordinality THEN stored[array_position(kept, e.up::uuid)]
+                ELSE e.up::uuid
+            END AS up
+            FROM unnest(outcomes, stored, given) WITH ORDINALITY AS t (outcome, task_id)
+            CROSS JOIN LATERAL interval_queue_task_after(t.after) AS e
+            WHERE t.outcome = 'new' AND t.after IS NOT NULL AND t.ordinality <= checked
+        ), found AS MATERIALIZED (
+            -- An upstream cannot be deleted until this is committed. It is no later task of the batch.
+            SELECT edge.*, t.place IS NOT NULL AND (
+                t.place BETWEEN edge.n AND cardinality(stored) AND outcomes[t.place] = 'new' AND stored[t.place] = edge.up
+            ) IS NOT TRUE AS is_there
+            FROM edge LEFT JOIN LATERAL (
+                SELECT t.position - first_place + 1 AS place FROM interval_queue_task AS t
+                WHERE t.queue = q.number AND t.id = edge.up AND t.state <> 'purged' FOR KEY SHARE
+            ) AS t ON true
+        ), written AS (
+            INSERT INTO interval_queue_task_edge (queue, up, down, name, on_failure, state, generation)
+            SELECT DISTINCT ON (n, up) q.number, up, id, input, on_failure, 'new', 0 FROM found
+            WHERE is_there ORDER BY n, up, number
+        )
+        SELECT id, up INTO missing FROM found WHERE NOT is_there ORDER BY n, number LIMIT 1;
+        IF FOUND THEN
+            wrong := format('task %s waits for %s, which is not stored here: name an earlier task of the batch, or one that is there',
+                missing.id, missing.up);
+            code := 'foreign_key_violation';
+        END IF;
+    END IF;
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION '%', wrong USING ERRCODE = code;
+    END IF;
+    IF notifies AND 'new' = ANY (outcomes) THEN
+        PERFORM pg_notify(('tasks ' || current_schema())::name::text, $1);
+    END IF;
 END
 $$;
 
--- The public functions. A jsonb payload has the text that PostgreSQL gives it; json and text, which
--- is the type of an untyped literal, are stored unchanged.
+-- The public functions. Payload and options are json, jsonb, or text, which is the type of an
+-- untyped literal. A jsonb payload has the text that PostgreSQL gives it; json and text are stored
+-- unchanged, but for white space around the value.
 DO $$
 DECLARE
     payload text;
@@ -702,7 +681,7 @@ BEGIN
         FOREACH options IN ARRAY ARRAY['text', 'json', 'jsonb'] LOOP
             EXECUTE format(
                 'CREATE FUNCTION add_task(queue text, kind text %s, payload %s, options %s) RETURNS uuid LANGUAGE sql
-                AS ''SELECT (%I.interval_queue_task_add($1, $2, $3::json, $4::jsonb, 0, NULL)).stored''',
+                AS ''SELECT (%I.interval_queue_task_add($1, ARRAY[$2], ARRAY[btrim($3::text, E'''' \t\r\n'''')::json], ARRAY[$4::jsonb], 0, NULL)).stored[1]''',
                 CASE WHEN payload = 'text' AND options = 'text' THEN 'DEFAULT ''default''' END,
                 payload || CASE WHEN payload = 'text' AND options = 'text' THEN ' DEFAULT ''null''' ELSE '' END,
                 options || CASE WHEN options = 'text' THEN ' DEFAULT ''{}''' ELSE '' END,
@@ -880,6 +859,6 @@ $$;
 
 -- Only roles with this right run functions with the rights of the owner.
 REVOKE EXECUTE ON FUNCTION
-    interval_queue_task_add(text, text, json, jsonb, bigint, text), interval_queue_task_add_all(text, json, bigint, text),
+    interval_queue_task_add(text, text[], json[], jsonb[], bigint, text),
     interval_queue_task_complete(text, uuid, text, json, text, uuid)
     FROM PUBLIC;

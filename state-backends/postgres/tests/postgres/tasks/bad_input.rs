@@ -145,7 +145,7 @@ async fn a_role_with_functions_alone_adds_and_completes() {
     let path = "search_path=interval_queue, pg_temp";
     assert!(functions.iter().all(|row| row.get::<_, String>(1).starts_with(path)), "{functions:?}");
     let names: Vec<String> = functions.iter().map(|row| row.get(0)).collect();
-    let of_owner = ["add", "add_all", "complete", "end", "event_comes"];
+    let of_owner = ["add", "complete", "end", "event_comes"];
     assert_eq!(names, of_owner.map(|name| format!("interval_queue_task_{name}")));
 }
 

@@ -109,7 +109,8 @@ async fn a_failed_add_leaves_the_applications_transaction_as_it_was() {
                 "not stored here",
             ),
         ] {
-            let error = transaction.add(&tasks, of([task(3), new])).await.unwrap_err();
+            // The upstream that is missing is a later task of the batch.
+            let error = transaction.add(&tasks, of([task(3), new, task(9)])).await.unwrap_err();
             assert!(error.kind() == kind && error.to_string().contains(word), "{driver:?}: {error:?}");
         }
         transaction.execute("INSERT INTO orders VALUES (1)").await;
@@ -182,7 +183,7 @@ async fn sql_adds_the_row_that_the_rules_add() {
     let tags = ["red", "gr'een ö"].map(|tag| Tag::new(tag).unwrap()).to_vec();
     let cases = [
         ("", task(2)),
-        (r#""priority": -7, "key": null"#, NewTask { priority: -7, ..task(2) }),
+        (r#""priority": -7, "key": null, "tags": null"#, NewTask { priority: -7, ..task(2) }),
         (r#""key": "k", "weight": 12"#, NewTask { key: key("k"), weight: 12, ..task(2) }),
         (
             r#""key": "k", "ordered": true, "delay": "1 h""#,
