@@ -122,7 +122,8 @@ fn processes_go_on_beside_one_stopped_in_the_gate() {
         holder.tell("hold");
     }
     let [beside_stopped_sum, free_sum] = [beside_stopped, free].map(|each| each.iter().sum::<usize>());
-    // A quiet host keeps nine tenths; waiting for the stopped process at every step would leave a thirtieth.
+    // A quiet host keeps nearly nine tenths. If each step waited for its time-out of 20 ms, less than a
+    // fiftieth would be left.
     assert!(
         beside_stopped_sum * 5 >= free_sum,
         "beside a stopped process {beside_stopped:?}, without {free:?}"
