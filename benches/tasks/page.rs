@@ -95,8 +95,9 @@ fn limits(kind: Kind) -> &'static str {
         Kind::Postgres => {
             "What limits it: the processor of the server. It starts the same statements for each command, and a step of \
              one task pays for them alone. A row is written again when its task is leased and when it ends, with entries \
-             in the indexes of its state: that is the WAL. In a profile of the server while a `Worker` of ten jobs runs \
-             (`perf record -a -g`), 26 % of its time is running statements, 18 % planning them and 10 % entries in \
+             in the indexes of its state: that is the WAL. A profile of the server (`perf record -a -g` during \
+             `scripts/benchmarks tasks --store postgres --only Worker`) shows a quarter of its time in running \
+             statements, a sixth to a fifth in planning them, part of it for new connections, and a tenth in entries of \
              indexes. graphile-worker deletes the row of a job that ends; here it stays for its retention. With keys a \
              step runs alone on its queue and takes two more round trips, since which keys are free is known only after \
              the first."

@@ -1,4 +1,4 @@
-//! What must hold when all faults are over: every job of a living shard starts, and nothing is
+//! Checks after all faults are over: every job of a living shard starts, and nothing is
 //! left.
 
 use std::{sync::Mutex, time::Duration};

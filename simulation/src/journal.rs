@@ -1,4 +1,4 @@
-//! What happened when, for readers who look for a cause.
+//! The events of a run with their instants, for readers who look for a cause.
 
 use std::{fmt, time::Duration};
 

@@ -116,7 +116,7 @@ impl Process {
     pub fn stop(&self, time: Duration) {
         let now = self.world.now();
         self.world.note(|| format!("{} is stopped for {time:?}", self.name()));
-        // What begins in this instant is carried to its end.
+        // Work that begins in this instant is carried to its end.
         let from = now + Duration::from_nanos(1);
         self.condition(|condition| condition.stopped = Some((from, now + time)));
     }

@@ -108,7 +108,7 @@ fn is_sound(look: &Reply) {
     }
 }
 
-/// What later commands may name.
+/// Records ids and names for later commands.
 fn remember(seen: &mut Seen, command: &Command, reply: &Reply) {
     match (command, reply) {
         (Command::Step(step), Reply::Stepped(stepped)) => {

@@ -1,4 +1,4 @@
-//! What the end of a command means for its task, whatever it printed, and what its guard receives.
+//! The effect of a command's end on its task, for any output, and the data that its guard receives.
 //!
 //! The first byte is how it ended, the second how much output is kept, the third where stdout ends:
 //! then come stdout and, after a zero, stderr. All of it is also read as bytes of the socket

@@ -1,4 +1,4 @@
-//! What only whole processes show: two runs of one task at a time, when runs learn of a
+//! Observations that need whole processes: two runs of one task at a time, when runs learn of a
 //! cancellation, and how often idle workers poll.
 
 use std::{

@@ -40,7 +40,7 @@ pub(super) struct Execution {
     pub(super) queue: QueueName,
     pub(super) hosts: Vec<Mutex<Host>>,
     pub(super) tally: Arc<Mutex<Tally>>,
-    /// What goes on in processes besides their workers, which hold the other end.
+    /// The calls that processes run besides their workers, which hold the other end.
     calls: Mutex<Vec<(Process, Weak<()>)>>,
 }
 

@@ -1,4 +1,4 @@
-//! What must hold when all faults are over: every task ends, and idle workers are quiet.
+//! Checks after all faults are over: every task ends, and idle workers are quiet.
 
 use std::time::Duration;
 

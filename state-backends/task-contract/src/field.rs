@@ -66,12 +66,6 @@ pub trait RowReader<'r>: Sized {
     fn read<F: Field>(&mut self) -> Result<F, Self::Error> {
         F::read(self)
     }
-
-    /// The next column, JSON. `None`: NULL.
-    fn json<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Self::Error> {
-        let parsed = self.text()?.map(serde_json::from_str).transpose();
-        parsed.map_err(|error| self.bad(&format!("not as it should be: {error}")))
-    }
 }
 
 /// A type of fields that are columns.
@@ -139,7 +133,7 @@ macro_rules! fields {
     );)* };
     (json: $($type:ty),*) => { $(field!(
         $type: Json, |value| Cow::Owned(to_json(value)),
-        |text| serde_json::from_str(text).map_err(|error| format!("not as it should be: {error}"))
+        |text| from_json(text)
     );)* };
     (or_empty: $($type:ty),*) => { $(
         /// NULL: empty.
@@ -149,7 +143,8 @@ macro_rules! fields {
                 Value::Json((!self.is_empty()).then(|| to_json(self).into()))
             }
             fn read<'r, R: RowReader<'r>>(reader: &mut R) -> Result<Self, R::Error> {
-                Ok(reader.json()?.unwrap_or_default())
+                let parsed = reader.text()?.map(from_json).transpose();
+                parsed.map(Option::unwrap_or_default).map_err(|what| reader.bad(&what))
             }
         }
     )* };
@@ -160,8 +155,8 @@ fields!(ids: TaskId, WorkerId);
 fields!(names: Key "name", Kind "kind", Label "label", State "state", Traceparent "traceparent",
     OnFailure "action on a failure");
 fields!(words: EdgeState, Overlap, Stop, Until);
-fields!(json: Settings, RebalanceCursor, Following, Progress, Event, Vec<Kind>, Vec<LogLine>);
-fields!(or_empty: PolicyOverride, Vec<Tag>, Vec<Attempt>);
+fields!(json: Settings, RebalanceCursor, Following, Progress, Event, Vec<Kind>);
+fields!(or_empty: PolicyOverride, Vec<Tag>, Vec<Attempt>, Vec<LogLine>);
 field!(u64: Int, |number| number.cast_signed(), |number| always(number.cast_unsigned()));
 field!(Micros: Int, |at| micros(*at), |number| u64::try_from(number)
     .ok()
@@ -185,6 +180,10 @@ impl Field for bool {
     fn read<'r, R: RowReader<'r>>(reader: &mut R) -> Result<Self, R::Error> {
         reader.truth()
     }
+}
+
+fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| format!("not as it should be: {error}"))
 }
 
 /// The variant of an enum with this name.

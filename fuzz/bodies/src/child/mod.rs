@@ -15,7 +15,7 @@ pub(crate) use {
     output_tail::OutputTail,
 };
 
-/// What the terminal gets if a command prints these pieces to stderr.
+/// The output on the terminal if a command prints these pieces to stderr.
 pub(crate) fn forwarded<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let (sender, mut receiver) = mpsc::channel(10_000);
     let mut writer = stderr_writer::StderrHandle::of(sender);

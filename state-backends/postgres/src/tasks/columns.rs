@@ -3,7 +3,7 @@
 use std::{borrow::Cow, sync::LazyLock};
 
 use interval_queue_task_contract::{
-    Task, TaskId,
+    Edge, KeyRow, KindRow, Presence, Queue, Schedule, Task, TaskId,
     field::{ColumnType, Value},
     record::{Column, Record},
 };
@@ -58,7 +58,7 @@ fn printable(text: Cow<'_, str>) -> String {
 }
 
 /// The select list of a row with this alias.
-pub(super) fn selected<R: Record>(alias: &str) -> String {
+fn selected<R: Record>(alias: &str) -> String {
     let name = |column: &Column<R>| match column.kind {
         ColumnType::Json => format!("{alias}.{0}::text AS {0}", column.name),
         _ => format!("{alias}.{}", column.name),
@@ -68,6 +68,18 @@ pub(super) fn selected<R: Record>(alias: &str) -> String {
 
 /// The select list of a task `t`.
 pub(super) static SELECTED: LazyLock<String> = LazyLock::new(|| selected::<Task>("t"));
+/// The select list of a queue `q`.
+pub(super) static QUEUE: LazyLock<String> = LazyLock::new(|| selected::<Queue>("q"));
+/// The select list of an edge `e`.
+pub(super) static EDGE: LazyLock<String> = LazyLock::new(|| selected::<Edge>("e"));
+/// The select list of a worker `w`.
+pub(super) static WORKER: LazyLock<String> = LazyLock::new(|| selected::<Presence>("w"));
+/// The select list of a kind `k`.
+pub(super) static KIND: LazyLock<String> = LazyLock::new(|| selected::<KindRow>("k"));
+/// The select list of a key `k`.
+pub(super) static KEY: LazyLock<String> = LazyLock::new(|| selected::<KeyRow>("k"));
+/// The select list of a schedule `s`.
+pub(super) static SCHEDULE: LazyLock<String> = LazyLock::new(|| selected::<Schedule>("s"));
 
 pub(super) fn ids<'t>(tasks: impl IntoIterator<Item = &'t TaskId>) -> Vec<Uuid> {
     tasks.into_iter().map(|id| id.uuid()).collect()

@@ -13,7 +13,7 @@ use tokio_postgres::{Row, types::Type};
 
 use super::{
     PostgresTasks, TASKS,
-    columns::selected,
+    columns::QUEUE,
     find::{self, Locks, LookupQuery, Scope},
     low_marks::{self, LowMarks},
     read_ahead,
@@ -230,7 +230,7 @@ impl PostgresTasks {
                 "SELECT (SELECT version FROM interval_queue_task_schema)::bigint, \
                  (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, q.number, {low_marks}, {} \
                  FROM (VALUES (0)) AS one LEFT JOIN interval_queue_task_queue AS q ON q.name = $1",
-                selected::<Queue>("q")
+                *QUEUE
             );
             Query::new(sql).with(queue.as_str().to_owned(), Type::TEXT)
         })

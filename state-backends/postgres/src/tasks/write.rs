@@ -189,13 +189,12 @@ pub(super) fn make_queue(name: &str, queue: &Queue) -> Query {
 }
 
 pub(super) fn put_queue(number: i64, queue: &Queue) -> Query {
-    let set: Vec<String> = Queue::COLUMNS
-        .iter()
-        .zip(2..)
-        .map(|(it, n)| format!("{} = ${n}{}", it.name, cast(it.kind)))
-        .collect();
-    let sql = format!("UPDATE {} SET {} WHERE number = $1", Queue::TABLE, set.join(", "));
-    with_queue(Query::new(sql).with(number, Type::INT8), queue)
+    static SQL: LazyLock<String> = LazyLock::new(|| {
+        let set =
+            Queue::COLUMNS.iter().zip(2..).map(|(it, n)| format!("{} = ${n}{}", it.name, cast(it.kind)));
+        format!("UPDATE {} SET {} WHERE number = $1", Queue::TABLE, set.collect::<Vec<_>>().join(", "))
+    });
+    with_queue(Query::new(SQL.as_str()).with(number, Type::INT8), queue)
 }
 
 fn with_queue(query: Query, queue: &Queue) -> Query {

@@ -1,18 +1,18 @@
 //! Lookups of edges.
 
-use interval_queue_task_contract::{Edge, EdgeState, TaskId};
+use interval_queue_task_contract::{EdgeState, TaskId};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::{LookupQuery, Scope, limits, query, records};
 use crate::tasks::{
-    columns::selected,
+    columns::EDGE,
     view::{Lookup, LookupResult, Target},
 };
 
 /// Looks up edges from tasks or to tasks.
 pub(super) fn edges(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
-    let columns = selected::<Edge>("e");
+    let columns = &*EDGE;
     let (mut ends, mut lives) = (Vec::<Uuid>::new(), Vec::<i64>::new());
     let (mut states, mut after) = (Vec::<Option<&str>>::new(), Vec::<Option<Uuid>>::new());
     for lookup in &lookups {
@@ -40,9 +40,9 @@ pub(super) fn edges(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
              (SELECT {columns} FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = a.id \
              AND e.state = 'held' AND e.generation < a.generation ORDER BY e.generation, e.down LIMIT a.most)"
         ),
-        Some(Target::Pending(_)) => to(&columns, "ARRAY['new', 'open', 'held']"),
+        Some(Target::Pending(_)) => to(columns, "ARRAY['new', 'open', 'held']"),
         _ => to(
-            &columns,
+            columns,
             "CASE WHEN a.state IS NULL THEN ARRAY['new', 'open', 'met', 'failed', 'held', 'cut'] ELSE ARRAY[a.state] END",
         ),
     };

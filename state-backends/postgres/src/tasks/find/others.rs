@@ -1,15 +1,13 @@
 //! Lookups of queues, workers, kinds, keys, schedules and counts.
 
 use interval_queue_contract::StateError;
-use interval_queue_task_contract::{
-    Corrected, Counted, Event, KeyRow, Kind, KindRow, Presence, Schedule, Took, field::RowReader as _,
-};
+use interval_queue_task_contract::{Corrected, Counted, Event, Kind, Took, field::RowReader as _};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::{Locks, LookupQuery, Scope, lookup_query, query, records};
 use crate::tasks::{
-    columns::selected,
+    columns::{KEY, KIND, SCHEDULE, WORKER},
     row_reader::Reader,
     view::{Lease, Lookup, LookupResult, Target},
 };
@@ -114,7 +112,7 @@ pub(super) fn others(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
                 _ => None,
             });
             let workers: Vec<Uuid> = workers.collect();
-            let worker = selected::<Presence>("w");
+            let worker = &*WORKER;
             let lock = if scope.locks == Locks::Own { "FOR NO KEY UPDATE" } else { "OFFSET 0" };
             let sql = format!(
                 "SELECT a.n, {worker} FROM unnest($2::uuid[]) WITH ORDINALITY AS a (id, n), \
@@ -124,7 +122,7 @@ pub(super) fn others(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
             records(lookups, query, |all| LookupResult::Presence(all.into_iter().next().map(Box::new)))
         }
         Target::Presences => {
-            let query = all(&selected::<Presence>("w"), "worker AS w WHERE w.queue = $1");
+            let query = all(&WORKER, "worker AS w WHERE w.queue = $1");
             records(lookups, query, LookupResult::Presences)
         }
         Target::Leases => {
@@ -132,43 +130,33 @@ pub(super) fn others(scope: Scope, lookups: Vec<Lookup>) -> LookupQuery {
             lookup_query(lookups, query, read_lease, LookupResult::Leases)
         }
         Target::Kind(_) => {
-            let query = named(&selected::<KindRow>("k"), "kind", "kind", "k")
-                .with(names.collect::<Vec<_>>(), Type::TEXT_ARRAY);
+            let query = named(&KIND, "kind", "kind", "k").with(names.collect::<Vec<_>>(), Type::TEXT_ARRAY);
             records(lookups, query, |all| LookupResult::Kind(all.into_iter().next()))
         }
-        Target::Kinds => records(
-            lookups,
-            all(&selected::<KindRow>("k"), "kind AS k WHERE k.queue = $1"),
-            LookupResult::Kinds,
-        ),
+        Target::Kinds => records(lookups, all(&KIND, "kind AS k WHERE k.queue = $1"), LookupResult::Kinds),
         Target::Key(_) => {
-            let query = named(&selected::<KeyRow>("k"), "key", "key", "k")
-                .with(names.collect::<Vec<_>>(), Type::TEXT_ARRAY);
+            let query = named(&KEY, "key", "key", "k").with(names.collect::<Vec<_>>(), Type::TEXT_ARRAY);
             records(lookups, query, |all| LookupResult::Key(all.into_iter().next()))
         }
         Target::KeysToRebalance => {
-            let query = all(
-                &selected::<KeyRow>("k"),
-                "key AS k WHERE k.queue = $1 AND k.needs_rebalancing ORDER BY k.key LIMIT $2",
-            )
-            .with(i64::from(first.limit), Type::INT8);
+            let query =
+                all(&KEY, "key AS k WHERE k.queue = $1 AND k.needs_rebalancing ORDER BY k.key LIMIT $2")
+                    .with(i64::from(first.limit), Type::INT8);
             records(lookups, query, LookupResult::Keys)
         }
         Target::PausedKeys => {
-            let query = all(
-                &selected::<KeyRow>("k"),
-                "key AS k WHERE k.queue = $1 AND k.max_running = 0 ORDER BY k.key LIMIT $2",
-            )
-            .with(i64::from(first.limit), Type::INT8);
+            let query =
+                all(&KEY, "key AS k WHERE k.queue = $1 AND k.max_running = 0 ORDER BY k.key LIMIT $2")
+                    .with(i64::from(first.limit), Type::INT8);
             records(lookups, query, LookupResult::Keys)
         }
         Target::Schedule(_) => {
-            let query = named(&selected::<Schedule>("s"), "schedule", "name", "s")
-                .with(names.collect::<Vec<_>>(), Type::TEXT_ARRAY);
+            let query =
+                named(&SCHEDULE, "schedule", "name", "s").with(names.collect::<Vec<_>>(), Type::TEXT_ARRAY);
             records(lookups, query, |all| LookupResult::Schedule(all.into_iter().next().map(Box::new)))
         }
         Target::Schedules => {
-            let query = all(&selected::<Schedule>("s"), "schedule AS s WHERE s.queue = $1");
+            let query = all(&SCHEDULE, "schedule AS s WHERE s.queue = $1");
             records(lookups, query, LookupResult::Schedules)
         }
         Target::Times(kind, from) => {

@@ -78,7 +78,7 @@ fn bodies(scope: Scope, lookups: Vec<Lookup>, ids: Vec<Uuid>, column: &'static s
             let which = reader.read::<u32>()? as usize;
             let Some(lookup) = which.checked_sub(1).and_then(|at| lookups.get(at)) else { continue };
             let result = match lookup.target {
-                Target::Log(_) => LookupResult::Log(reader.json()?.unwrap_or_default()),
+                Target::Log(_) => LookupResult::Log(reader.read()?),
                 _ => LookupResult::Json(reader.read()?),
             };
             read_set.insert(lookup.clone(), result);

@@ -305,7 +305,7 @@ fn refusals() -> [Refusal; 4] {
     ]
 }
 
-/// What a driver is asked to do in its transactions.
+/// The calls that a driver makes in its transactions.
 struct Scenario {
     url: String,
     tasks: PostgresTasks,
@@ -450,7 +450,7 @@ async fn sqlx_adds_and_completes_in_sql() {
     .await;
 }
 
-/// The same calls by `add_within` and `complete_within`.
+/// Runs the calls of a [`Scenario`] by `add_within` and `complete_within`.
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn rust_drivers_add_and_complete() {

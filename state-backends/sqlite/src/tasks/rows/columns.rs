@@ -23,7 +23,7 @@ fn insertion<R: Record>(more: &str) -> String {
     format!("INSERT INTO {} (queue, {}{more}) VALUES (?{values})", R::TABLE, R::NAMES)
 }
 
-pub(super) fn bind(statement: &mut Statement<'_>, at: usize, value: Value<'_>) -> rusqlite::Result<()> {
+fn bind(statement: &mut Statement<'_>, at: usize, value: Value<'_>) -> rusqlite::Result<()> {
     match value {
         Value::Int(number) => statement.raw_bind_parameter(at, number),
         Value::Truth(flag) => statement.raw_bind_parameter(at, flag),

@@ -332,9 +332,9 @@ impl Tables<'_> {
         let log = self.first(sql, [number], |row| {
             let reader = &mut Reader::of(row);
             let _number = reader.int()?;
-            reader.json()
+            reader.read()
         })?;
-        Ok(log.flatten().unwrap_or_default())
+        Ok(log.unwrap_or_default())
     }
 
     pub(super) fn write_log(&mut self, id: TaskId, log: &[LogLine]) -> Result<(), Fault> {
